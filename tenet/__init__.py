@@ -1,0 +1,34 @@
+"""TENET, the few-shot object detector (Zhang, Murray, Wang, Koniusz, ECCV 2022).
+
+The public names, one list. Importing `tenet` loads no torch: each name is fetched on first use.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from tenet.errors import TenetError
+from tenet.version import __version__
+
+if TYPE_CHECKING:
+    from tenet.config import ModelConfig
+    from tenet.models.build import build_detector
+    from tenet.structures import ClassFeatures, Detections
+
+_LAZY = {
+    "ModelConfig": "tenet.config",
+    "build_detector": "tenet.models.build",
+    "ClassFeatures": "tenet.structures",
+    "Detections": "tenet.structures",
+}
+
+__all__ = ["ClassFeatures", "Detections", "ModelConfig", "TenetError", "__version__", "build_detector"]
+
+
+def __getattr__(name: str) -> object:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'tenet' has no attribute {name!r}; it has {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

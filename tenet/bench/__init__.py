@@ -1,0 +1,1 @@
+"""Benchmarks: `tenet bench NAME`, ratios within one run."""

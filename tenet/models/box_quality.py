@@ -1,0 +1,79 @@
+"""Box-quality head (beyond the paper): how well a box fits its object, whatever the object is.
+
+A part of a bus looks like a bus: boxes of the wrong extent outrank the right one. This head sees a
+box with its surroundings, moves it, and predicts the IoU of the moved box, class-agnostically; it is
+applied twice, and its value multiplies the score. The relation head says what, this says how well.
+
+Two estimates of the IoU are averaged geometrically: one learns from all boxes and is better on whole
+objects, the other from boxes near an object only and carries over to other domains.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from tenet.models.neck import Level
+from tenet.ops import clip_boxes, decode_boxes, enlarge_boxes, roi_align
+
+CELLS = 7
+DELTA_SCALES = (0.1, 0.2)
+
+
+class Refined(NamedTuple):
+    """One pass: the boxes it was given, its deltas (n, 4), IoU logits (n, 2), and the boxes it gives."""
+
+    given: Tensor
+    deltas: Tensor
+    iou_logits: Tensor
+    boxes: Tensor
+
+
+class BoxQualityHead(nn.Module):
+    """1×1 convolution, two fully connected layers, IoU and deltas."""
+
+    def __init__(
+        self, d: int, levels: tuple[Level, ...], *, passes: int, context: float, channels: int, hidden: int
+    ) -> None:
+        super().__init__()
+        self.levels, self.passes, self.context = levels, passes, context
+        self.reduce = nn.Conv2d(d, channels, 1)
+        self.body = nn.Sequential(
+            nn.Linear(channels * CELLS**2, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU()
+        )
+        self.iou = nn.Linear(hidden, 2)
+        self.deltas = nn.Linear(hidden, 4)
+        nn.init.normal_(self.deltas.weight, std=1e-3)
+        nn.init.zeros_(self.deltas.bias)
+
+    def forward(self, pyramid: list[Tensor], boxes: Tensor, size: tuple[int, int]) -> list[Refined]:
+        """Every pass over boxes (n, 4) of one picture, whose levels are each (1, d, h, w)."""
+        maps = [torch.relu(self.reduce(level)) for level in pyramid]
+        passes = []
+        for _ in range(self.passes):
+            hidden = self.body(self._pool(maps, enlarge_boxes(boxes, self.context)).flatten(1))
+            deltas, iou_logits = self.deltas(hidden), self.iou(hidden)
+            moved = clip_boxes(decode_boxes(deltas.detach(), boxes, DELTA_SCALES), size)
+            passes.append(Refined(boxes, deltas, iou_logits, moved))
+            boxes = moved
+        return passes
+
+    def _pool(self, maps: list[Tensor], boxes: Tensor) -> Tensor:
+        """RoIAlign from the level on which a box spans about `CELLS` to twice as many cells."""
+        side = (boxes[:, 2:] - boxes[:, :2]).clamp(min=1).prod(1).sqrt()
+        finest = math.log2(self.levels[0].stride * CELLS)
+        wanted = (side.log2() - finest).floor().long().clamp(0, len(maps) - 1)
+        pooled = maps[0].new_zeros(len(boxes), maps[0].shape[1], CELLS, CELLS)
+        for i, (level, grid) in enumerate(zip(self.levels, maps, strict=True)):
+            mine = (wanted == i).nonzero().squeeze(1)
+            if len(mine):
+                pooled = pooled.index_copy(
+                    0, mine, roi_align(grid, [boxes[mine] - level.shift], CELLS, 1 / level.stride)
+                )
+        return pooled
+
+
+def quality(refined: Refined) -> Tensor:
+    """√(i1·i2) in [0, 1], (n,): what multiplies the score."""
+    return refined.iou_logits.sigmoid().prod(1).clamp(min=1e-12).sqrt()

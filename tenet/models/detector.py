@@ -1,0 +1,296 @@
+"""TENET (Fig. 2): support crops and query pictures in, boxes of each class out.
+
+`forward` is the figure from left to right. Inference goes by three calls, so that a class is encoded
+once and a picture once for all classes: `encode_images`, `encode_supports`, `match`.
+"""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tenet.config import ModelConfig
+from tenet.errors import InputError
+from tenet.models.box_quality import DELTA_SCALES, BoxQualityHead, Refined, quality
+from tenet.models.cosine_prior import CosinePrior
+from tenet.models.encoder import EncodingNetwork, Maps, RegionFeatures
+from tenet.models.hop import HOP
+from tenet.models.losses import (
+    QueryTarget,
+    label_regions,
+    quality_loss,
+    relation_loss,
+    rpn_loss,
+    sample_regions,
+)
+from tenet.models.multi_relation import MultiRelationHead
+from tenet.models.neck import PyramidNeck, SingleLevel
+from tenet.models.objectness import NEGATIVE_IOU, POSITIVE_IOU, closed_form_objectness
+from tenet.models.proposals import Filter, Proposals, pad_rows
+from tenet.models.relation_head import Described, Relation, TransformerRelationHead
+from tenet.models.rpn import RPNOutput, TenetRPN, propose
+from tenet.models.supports import SupportFeatures, Supports
+from tenet.ops import box_iou, clip_boxes, decode_boxes, nms
+from tenet.structures import Detections
+
+Losses = dict[str, Tensor]
+
+
+class EncodedImage(NamedTuple):
+    """A query picture, encoded once for any number of classes: its maps, and the RPN's levels."""
+
+    maps: Maps
+    pyramid: list[Tensor]
+
+
+class Parts(NamedTuple):
+    """The boxes of the figure, as `build_detector` makes them."""
+
+    encoder: EncodingNetwork
+    neck: SingleLevel | PyramidNeck
+    rpn_hop: HOP
+    head_hop: HOP
+    rpn: TenetRPN
+    box_quality: BoxQualityHead | None
+    relation_head: TransformerRelationHead | MultiRelationHead | None
+    cosine_prior: CosinePrior | None
+
+
+class TENET(nn.Module):
+    """The whole detector. In training `forward` gives losses, in evaluation detections."""
+
+    def __init__(self, parts: Parts, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder, self.neck, self.rpn_hop, self.head_hop = parts[:4]
+        self.rpn, self.box_quality, self.relation_head, self.cosine_prior = parts[4:]
+
+    def forward(
+        self, images: list[Tensor], supports: Supports, targets: list[QueryTarget] | None = None
+    ) -> tuple[list[Detections], Losses]:
+        """E pictures (3, H, W) in 0…255, supports of K classes, and in training the pictures' objects.
+
+        Returns what was found in each picture (nothing while training) and the losses (none otherwise).
+        """
+        encoded = self.encode_images(images)
+        classes = self.encode_supports(supports)
+        if targets is None:
+            return self.match(encoded, classes), {}
+        return [], self.losses(encoded, classes, targets)
+
+    def match(self, images: list[EncodedImage], classes: SupportFeatures) -> list[Detections]:
+        """Every class in every picture; boxes are xyxy in pixels of the pictures that were encoded."""
+        if not images:
+            return []
+        output = self.rpn([image.pyramid for image in images], classes.psi_rpn, classes.mask, classes.prior)
+        proposals = self._propose(output, images)
+        proposals = self._refine(images, proposals)
+        regions = self._describe(images, proposals.boxes)
+        relation = self._relate(regions, classes)
+        boxes = decode_boxes(relation.deltas, proposals.boxes, DELTA_SCALES)
+        scores = self._score(relation.logits, proposals)
+        shots = self._best_shots(regions, classes)
+        return [self._select(boxes[e], scores[e], shots[e], images[e].maps.size) for e in range(len(images))]
+
+    def losses(
+        self, images: list[EncodedImage], classes: SupportFeatures, targets: list[QueryTarget]
+    ) -> Losses:
+        """The parts of the loss for pictures and classes that are encoded already."""
+        self._check_targets(images, classes, targets)
+        head, rpn = self.config.head, self.config.rpn
+        output = self.rpn([image.pyramid for image in images], classes.psi_rpn, classes.mask, classes.prior)
+        losses = rpn_loss(
+            output,
+            targets,
+            batch=rpn.batch,
+            positive_share=rpn.positive_share,
+            iou=rpn.iou,
+            negative_branch=rpn.negative_branch,
+            class_agnostic=rpn.conditioning == "none",
+        )
+        boxes, mask = self._sample(self._propose(output, images), targets)
+        if self.box_quality is not None:
+            boxes, quality_losses = self._learn_quality(images, boxes, mask, targets)
+            losses |= quality_losses
+        relation = self._relate(self._describe(images, boxes), classes)
+        labels = label_regions(boxes, mask, targets, relation.logits.shape[1], head.foreground_iou)
+        losses |= relation_loss(
+            relation.logits,
+            relation.deltas,
+            boxes,
+            labels,
+            hard_ratio=head.hard_ratio,
+            competing=head.competing,
+        )
+        return losses
+
+    # Encoding ---------------------------------------------------------------------------------------
+
+    def encode_images(self, images: list[Tensor]) -> list[EncodedImage]:
+        """Query pictures (3, H, W) with values in 0…255, of any sizes."""
+        return [self.add_pyramid(maps) for maps in self.encoder(images)]
+
+    def add_pyramid(self, maps: Maps) -> EncodedImage:
+        """Maps from the encoder, or from a cache, with the RPN's levels."""
+        return EncodedImage(maps, self.neck(maps))
+
+    def encode_supports(self, supports: Supports) -> SupportFeatures:
+        """Support crops → features of classes."""
+        supports.check()
+        regions = [
+            self.encoder.regions(maps, box.unsqueeze(0))
+            for maps, box in zip(self.encoder(supports.crops), supports.boxes, strict=True)
+        ]
+        return self.group_shots(
+            RegionFeatures(*(torch.cat(part) for part in zip(*regions, strict=True))), supports.rows
+        )
+
+    def group_shots(self, shots: RegionFeatures, rows: Tensor) -> SupportFeatures:
+        """Features of M shots, by `rows` (E, K, Z) with −1 for none → features of classes."""
+        mask, rows = rows >= 0, rows.clamp(min=0)
+        local = shots.local.flatten(-2)
+        psi_rpn, psi = self.rpn_hop(local), self.head_hop(local)
+        return SupportFeatures(psi_rpn[rows], psi[rows], shots.phi[rows], shots.raw[rows], mask)
+
+    def fit_objectness(self, image: EncodedImage, boxes: Tensor, classes: SupportFeatures) -> Tensor:
+        """Closed-form objectness (q + 1,) of one class from a picture that shows it at `boxes` (G, 4)."""
+        output = self.rpn([image.pyramid], classes.psi_rpn[:1, :1], classes.mask[:1, :1], None)
+        anchors_per_cell = output.logits.shape[-1] // output.cells.shape[2]
+        cells = output.cells[0, 0].repeat_interleave(anchors_per_cell, 0)
+        features = torch.cat([cells, output.logits[0, 0].unsqueeze(-1)], -1)  # (M, q)
+        decoded = clip_boxes(decode_boxes(output.deltas[0, 0], output.anchors), image.maps.size)
+        overlap = box_iou(decoded, boxes)
+        value = overlap.max(1).values
+        # Every shot has a positive: the boxes that cover it, or else the best there is.
+        positive = (value >= POSITIVE_IOU) | (overlap == overlap.max(0).values).any(1)
+        return closed_form_objectness(
+            features[positive], features[(value < NEGATIVE_IOU) & ~positive], self.rpn.background
+        )
+
+    # Stages of the figure ---------------------------------------------------------------------------
+
+    def _propose(self, output: RPNOutput, images: list[EncodedImage]) -> Proposals:
+        rpn = self.config.rpn
+        stage = 0 if self.training else 1
+        rule = Filter(rpn.pre_nms[stage], rpn.post_nms[stage], rpn.nms, rpn.min_size)
+        return propose(
+            output, [image.maps.size for image in images], rule, self.config.head.regions == "union"
+        )
+
+    @property
+    def _shares_regions(self) -> bool:
+        """Whether all classes are compared with the same regions (K' = 1)."""
+        return self.config.head.regions == "union" or self.config.rpn.conditioning == "none"
+
+    def _refine(self, images: list[EncodedImage], proposals: Proposals) -> Proposals:
+        """Each proposal moved by the box-quality head, with its value."""
+        if self.box_quality is None:
+            return proposals
+        moved, value = [], []
+        for image, boxes in zip(images, proposals.boxes, strict=True):
+            last: Refined = self.box_quality(image.pyramid, boxes.flatten(0, 1), image.maps.size)[-1]
+            moved.append(last.boxes.unflatten(0, boxes.shape[:2]))
+            value.append(quality(last).unflatten(0, boxes.shape[:2]))
+        return proposals._replace(boxes=torch.stack(moved), quality=torch.stack(value))
+
+    def _describe(self, images: list[EncodedImage], boxes: Tensor) -> RegionFeatures:
+        """Features of regions (E, K', P, 4): phi, ψ in the place of `local`, raw."""
+        found = [
+            self.encoder.regions(image.maps, own.flatten(0, 1))
+            for image, own in zip(images, boxes, strict=True)
+        ]
+        phi, local, raw = (torch.stack(part) for part in zip(*found, strict=True))  # (E, K'·P, …)
+        psi = self.head_hop(local.flatten(-2))
+        lead = boxes.shape[1:3]
+        return RegionFeatures(phi.unflatten(1, lead), psi.unflatten(1, lead), raw.unflatten(1, lead))
+
+    def _relate(self, regions: RegionFeatures, classes: SupportFeatures) -> Relation:
+        """Log-odds (E, K, P) and deltas (E, K, P, 4), from the relation head and the cosine prior."""
+        prior = None
+        if self.cosine_prior is not None:
+            prior = self.cosine_prior(regions.raw, classes.raw, classes.mask)
+        if self.relation_head is None:
+            assert prior is not None
+            return Relation(prior, prior.new_zeros(*prior.shape, 4))
+        relation: Relation = self.relation_head(
+            Described(regions.phi, regions.local), Described(classes.phi, classes.psi), classes.mask
+        )
+        return relation if prior is None else relation._replace(logits=relation.logits + prior)
+
+    def _score(self, logits: Tensor, proposals: Proposals) -> Tensor:
+        """(E, K, P) in [0, 1]; padding scores 0."""
+        head = self.config.head
+        if head.competing:
+            background = torch.zeros_like(logits[:, :1])
+            match = torch.cat([background, logits], 1).softmax(1)[:, 1:]
+        else:
+            match = logits.sigmoid()
+        factor = proposals.objectness.sigmoid() ** head.objectness_power
+        return match * factor * proposals.quality**head.quality_power * proposals.mask
+
+    @staticmethod
+    def _best_shots(regions: RegionFeatures, classes: SupportFeatures) -> Tensor:
+        """The shot that is most alike each region, by the cosine of their average C5 features: (E, K, P)."""
+        own = F.normalize(regions.phi.mean((-1, -2)), dim=-1)
+        shots = F.normalize(classes.phi.mean((-1, -2)), dim=-1)
+        cosine = (own @ shots.mT).masked_fill(~classes.mask.unsqueeze(-2), -torch.inf)
+        return cosine.argmax(-1)
+
+    def _select(self, boxes: Tensor, scores: Tensor, shots: Tensor, size: tuple[int, int]) -> Detections:
+        """Threshold, NMS within each class, the best of all: (K, P, …) → one picture's detections."""
+        labels = torch.arange(len(scores), device=scores.device).unsqueeze(1).expand_as(scores)
+        boxes = clip_boxes(boxes.expand(*scores.shape, 4), size)
+        good = (scores > self.config.score_threshold) & (boxes[..., 2:] > boxes[..., :2]).all(-1)
+        boxes, scores, labels, shots = (x[good].detach() for x in (boxes, scores, labels, shots))
+        keep = nms(boxes, scores, self.config.nms, labels, self.config.max_detections)
+        boxes, scores, labels, shots = (x[keep].cpu() for x in (boxes, scores, labels, shots))
+        return Detections(boxes.float().numpy(), scores.float().numpy(), labels.numpy(), shots.numpy())
+
+    # Training ---------------------------------------------------------------------------------------
+
+    def _sample(self, proposals: Proposals, targets: list[QueryTarget]) -> tuple[Tensor, Tensor]:
+        """Regions to learn from: (E, K', P, 4) and their mask."""
+        head = self.config.head
+        lists = []
+        for e, target in enumerate(targets):
+            for k in range(proposals.boxes.shape[1]):
+                way = None if self._shares_regions else k
+                lists.append(
+                    sample_regions(
+                        proposals.boxes[e, k][proposals.mask[e, k]],
+                        target.of_class(way)[0],
+                        count=head.rois,
+                        share=head.foreground_share,
+                        iou=head.foreground_iou,
+                    )
+                )
+        boxes, mask = pad_rows(lists)
+        return boxes.unflatten(0, (len(targets), -1)), mask.unflatten(0, (len(targets), -1))
+
+    def _learn_quality(
+        self, images: list[EncodedImage], boxes: Tensor, mask: Tensor, targets: list[QueryTarget]
+    ) -> tuple[Tensor, Losses]:
+        """The box-quality head's losses, and the regions as it moves them."""
+        assert self.box_quality is not None
+        moved, parts = boxes.clone(), []
+        for e, (image, target) in enumerate(zip(images, targets, strict=True)):
+            passes: list[Refined] = self.box_quality(image.pyramid, boxes[e][mask[e]], image.maps.size)
+            moved[e][mask[e]] = passes[-1].boxes
+            parts.append(quality_loss(passes, target))
+        return moved, {name: torch.stack([part[name] for part in parts]).mean() for name in parts[0]}
+
+    def _check_targets(
+        self, images: list[EncodedImage], classes: SupportFeatures, targets: list[QueryTarget]
+    ) -> None:
+        if not images or len(targets) != len(images):
+            raise InputError(
+                f"targets: expected one for each of the {len(images)} pictures, got {len(targets)}"
+            )
+        if len(classes.mask) not in (1, len(images)):
+            raise InputError(
+                f"supports.rows: expected classes for {len(images)} pictures or for all at once (1), "
+                f"got {len(classes.mask)}"
+            )
+        for target in targets:
+            target.check(classes.mask.shape[1])

@@ -1,0 +1,157 @@
+"""Encoding Network (EN, Sec. 4): pictures → maps, and maps + boxes → region features.
+
+A backbone gives c3, c4, c5 at its own widths; 1×1 adapters take them to the detector's C4 (d channels,
+stride 16) and C5 (2d channels). Where the widths agree and the map is non-negative, as for the
+paper's ResNet-50, the adapter is the identity.
+
+Region features come in two ways: `per_region` pools 14×14 cells from c4 and passes each region
+through the last stage (the paper's ancestor); `shared` runs that stage once over the picture and
+pools 7×7 from C5 (far cheaper, the choice for a CPU).
+
+Pictures of a batch may differ in size: those of equal size are encoded together, and every picture
+keeps maps of its own, so that a batch gives exactly what its pictures give one by one.
+"""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tenet.errors import ConfigError, InputError
+from tenet.models.backbones import Backbone, Stages
+from tenet.models.backbones.base import PAD_MULTIPLE
+from tenet.ops import roi_align
+
+REGION = 7
+"""Side S of a region's map (N = 49)."""
+RAW_CELLS = 4
+"""Side of the grid over which the frozen map is averaged for the cosine prior."""
+
+
+class Maps(NamedTuple):
+    """One picture's maps, each (1, channels, height, width).
+
+    c3   stride 8, the backbone's own, for the pyramid neck
+    c4   stride 16, d channels, non-negative
+    c5   2d channels; None with `per_region`
+    raw4 the backbone's own c4, which regions take through the last stage; None with `shared`
+    raw5 the backbone's own c5, for the cosine prior; None where nothing asks for it
+    size (height, width) of the picture in pixels, before padding
+    """
+
+    c3: Tensor
+    c4: Tensor
+    c5: Tensor | None
+    raw4: Tensor | None
+    raw5: Tensor | None
+    size: tuple[int, int]
+
+
+class RegionFeatures(NamedTuple):
+    """What is known of regions or shots; leading axes are free.
+
+    phi (…, 2d, S, S) from C5; local (…, d, S, S) from C4, which HOP turns into ψ; raw (…, c) or (…, 0)
+    """
+
+    phi: Tensor
+    local: Tensor
+    raw: Tensor
+
+
+class EncodingNetwork(nn.Module):
+    """A backbone with its adapters."""
+
+    def __init__(self, backbone: Backbone, d: int, per_region: bool, keep_raw: bool) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.d = d or (backbone.channels[2] // 2 if not backbone.fuse_c5 else 0)
+        if not self.d:
+            raise ConfigError(
+                "encoder.channels: this backbone has no width of its own for C4; set it, such as 160"
+            )
+        self.per_region, self.keep_raw = per_region, keep_raw
+        _, c4, c5 = backbone.channels
+        self.adapt4 = _adapter(c4 + (c5 if backbone.fuse_c5 else 0), self.d, backbone.nonnegative)
+        self.adapt5 = _adapter(c5, 2 * self.d, backbone.nonnegative)
+        self.register_buffer("mean", torch.tensor(backbone.mean).view(3, 1, 1), persistent=False)
+        self.register_buffer("std", torch.tensor(backbone.std).view(3, 1, 1), persistent=False)
+
+    @property
+    def raw_channels(self) -> int:
+        return self.backbone.channels[2] if self.keep_raw else 0
+
+    def forward(self, images: list[Tensor]) -> list[Maps]:
+        """RGB pictures (3, H, W) with values in 0…255 → their maps, in the same order."""
+        maps: dict[int, Maps] = {}
+        for members in _equal_sizes(images):
+            stages = self.stages(torch.stack([images[i] for i in members]))
+            size = (images[members[0]].shape[1], images[members[0]].shape[2])
+            for row, i in enumerate(members):
+                c3, c4, c5 = stages
+                own = slice(row, row + 1)
+                maps[i] = self.adapt(Stages(c3[own], c4[own], None if c5 is None else c5[own]), size)
+        return [maps[i] for i in range(len(images))]
+
+    def stages(self, images: Tensor) -> Stages:
+        """The backbone's own maps of pictures (E, 3, H, W) of one size: all that a cache must hold."""
+        height, width = images.shape[-2:]
+        mean, std = self.get_buffer("mean"), self.get_buffer("std")
+        normalised = (images.to(mean.dtype) - mean) / std
+        padded = F.pad(normalised, (0, -width % PAD_MULTIPLE, 0, -height % PAD_MULTIPLE))
+        c3, c4 = self.backbone.to_c4(padded)
+        whole_c5 = not self.per_region or self.keep_raw or self.backbone.fuse_c5
+        return Stages(c3, c4, self.backbone.stage5(c4) if whole_c5 else None)
+
+    def adapt(self, stages: Stages, size: tuple[int, int]) -> Maps:
+        """The backbone's own maps of one picture → the detector's."""
+        c3, c4, c5 = stages
+        scale3, scale4, scale5 = self.backbone.scales
+        local = self.backbone.norm_c4(c4) / scale4
+        if self.backbone.fuse_c5 and c5 is not None:
+            local = torch.cat([local, c5 / scale5], 1)
+        return Maps(
+            c3=c3 / scale3,
+            c4=self.adapt4(local),
+            c5=None if self.per_region or c5 is None else self.adapt5(c5 / scale5),
+            raw4=c4 if self.per_region else None,
+            raw5=c5 if self.keep_raw else None,
+            size=size,
+        )
+
+    def regions(self, maps: Maps, boxes: Tensor) -> RegionFeatures:
+        """Features of boxes (P, 4), xyxy in pixels of the picture that `maps` are of."""
+        shift = self.backbone.shifts[1]
+        boxes = boxes - shift  # where the cells' centres really are
+        stride5 = self.backbone.c5_stride
+        local = roi_align(maps.c4, [boxes], REGION, 1 / 16)
+        if maps.c5 is not None:
+            phi = roi_align(maps.c5, [boxes], REGION, 1 / stride5)
+        else:
+            assert maps.raw4 is not None
+            inner = self.backbone.stage5(roi_align(maps.raw4, [boxes], 2 * REGION, 1 / 16))
+            phi = self.adapt5(F.adaptive_avg_pool2d(inner, REGION) / self.backbone.scales[2])
+        if maps.raw5 is None:
+            raw = phi.new_zeros(len(boxes), 0)
+        else:
+            raw = roi_align(maps.raw5, [boxes], RAW_CELLS, 1 / stride5).mean((2, 3))
+        return RegionFeatures(phi, local, raw)
+
+
+def _adapter(inside: int, outside: int, nonnegative: bool) -> nn.Module:
+    if inside == outside and nonnegative:
+        return nn.Identity()
+    conv = nn.Conv2d(inside, outside, 1)
+    nn.init.kaiming_normal_(conv.weight, nonlinearity="relu")
+    return nn.Sequential(conv, nn.ReLU())
+
+
+def _equal_sizes(images: list[Tensor]) -> list[list[int]]:
+    """Positions of the pictures, those of equal size together."""
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for i, image in enumerate(images):
+        if not isinstance(image, Tensor) or image.ndim != 3 or image.shape[0] != 3 or 0 in image.shape:
+            came = tuple(image.shape) if isinstance(image, Tensor) else type(image).__name__
+            raise InputError(f"picture {i}: expected an RGB tensor of shape (3, H, W), got {came}")
+        groups.setdefault(tuple(image.shape), []).append(i)
+    return list(groups.values())

@@ -1,0 +1,265 @@
+"""What training minimises (spec of the ancestor, FSOD): RPN, relation head and box quality.
+
+Every function is pure: predictions and targets in, a scalar out; sampling draws from torch's global
+generator, so `torch.manual_seed` fixes it. A picture or class without any object is normal and gives
+a loss of its background alone; nothing at all gives zero, with a gradient.
+"""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tenet.errors import InputError
+from tenet.models.box_quality import DELTA_SCALES, Refined
+from tenet.models.rpn import RPNOutput
+from tenet.ops import box_iou, encode_boxes, paired_iou
+from tenet.ops.boxes import check_boxes
+
+QUALITY_NEAR_IOU = 0.3
+"""A box overlapping an object at least this much teaches the second estimate of its IoU."""
+
+
+class QueryTarget(NamedTuple):
+    """The objects of one query picture.
+
+    boxes  (G, 4) xyxy in pixels of the picture
+    ways   (G,) int64: which of the episode's K classes, or −1 for an object of another class
+    ignore (G,) bool: neither right nor wrong to find (VOC's `difficult`, COCO's `iscrowd`)
+    """
+
+    boxes: Tensor
+    ways: Tensor
+    ignore: Tensor
+
+    def check(self, classes: int) -> None:
+        check_boxes(self.boxes, "target.boxes")
+        if self.ways.shape != self.boxes.shape[:1] or self.ignore.shape != self.boxes.shape[:1]:
+            raise InputError(
+                f"target: expected {len(self.boxes)} ways and ignore flags, one for each box; "
+                f"got {tuple(self.ways.shape)} and {tuple(self.ignore.shape)}"
+            )
+        if len(self.ways) and (int(self.ways.max()) >= classes or int(self.ways.min()) < -1):
+            raise InputError(
+                f"target.ways: expected numbers from -1 to {classes - 1}, got {self.ways.tolist()}"
+            )
+        if not torch.isfinite(self.boxes).all() or (self.boxes[:, 2:] <= self.boxes[:, :2]).any():
+            raise InputError("target.boxes: expected finite boxes with x1 < x2 and y1 < y2")
+
+    def of_class(self, way: int | None) -> tuple[Tensor, Tensor]:
+        """Boxes to find and boxes to ignore of a class, or of all objects with `way` None."""
+        mine = torch.ones_like(self.ignore) if way is None else self.ways == way
+        return self.boxes[mine & ~self.ignore], self.boxes[mine & self.ignore]
+
+
+def best_iou(boxes: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
+    """For each box its largest IoU with `others` and that other's row; zeros where there is none."""
+    if len(others) == 0:
+        return boxes.new_zeros(len(boxes)), torch.zeros(len(boxes), dtype=torch.long, device=boxes.device)
+    best = box_iou(boxes, others).max(1)
+    return best.values, best.indices
+
+
+def _sample(labels: Tensor, count: int, positive_share: float) -> tuple[Tensor, Tensor]:
+    """Rows of up to `count` labels, at most `positive_share` of them 1, the rest 0; −1 is left out."""
+    positive, negative = (labels == 1).nonzero().flatten(), (labels == 0).nonzero().flatten()
+    most = min(len(positive), int(count * positive_share))
+    positive = positive[torch.randperm(len(positive), device=labels.device)[:most]]
+    negative = negative[torch.randperm(len(negative), device=labels.device)[: count - most]]
+    return positive, negative
+
+
+def label_anchors(
+    anchors: Tensor, boxes: Tensor, ignore: Tensor, iou: tuple[float, float]
+) -> tuple[Tensor, Tensor]:
+    """1 positive, 0 negative, −1 neither, and the row of the box; every box gets its best anchor."""
+    value, row = best_iou(anchors, boxes)
+    labels = torch.full((len(anchors),), -1.0, device=anchors.device)
+    labels[value < iou[0]] = 0
+    if len(ignore):
+        labels[best_iou(anchors, ignore)[0] >= iou[0]] = -1
+    labels[value >= iou[1]] = 1
+    if len(boxes) and len(anchors):
+        overlap = box_iou(anchors, boxes)
+        best = overlap.max(0).values
+        ties = (overlap == best) & (best > 0)
+        labels[ties.any(1)] = 1
+        row = torch.where(ties.any(1), ties.float().argmax(1), row)
+    return labels, row
+
+
+def rpn_loss(
+    output: RPNOutput,
+    targets: list[QueryTarget],
+    *,
+    batch: int,
+    positive_share: float,
+    iou: tuple[float, float],
+    negative_branch: bool,
+    class_agnostic: bool,
+) -> dict[str, Tensor]:
+    """Objectness and boxes on sampled anchors, for every picture and every class that is in it
+    (`negative_branch`: for absent classes too). `class_agnostic`: all objects at once, K' = 1."""
+    logits, labels, deltas, wanted = [], [], [], []
+    for e, target in enumerate(targets):
+        real = output.real[e].nonzero().flatten()
+        for k in range(output.logits.shape[1]):
+            boxes, ignore = target.of_class(None if class_agnostic else k)
+            if len(boxes) == 0 and not (negative_branch or class_agnostic):
+                continue
+            label, row = label_anchors(output.anchors[real], boxes, ignore, iou)
+            positive, negative = _sample(label, batch, positive_share)
+            both = real[torch.cat([positive, negative])]
+            logits.append(output.logits[e, k, both])
+            labels.append(torch.cat([torch.ones(len(positive)), torch.zeros(len(negative))]).to(logits[-1]))
+            if len(positive):
+                deltas.append(output.deltas[e, k, real[positive]])
+                wanted.append(encode_boxes(boxes[row[positive]], output.anchors[real[positive]]))
+    nothing = 0 * (output.logits.sum() + output.deltas.sum())
+    if not logits:
+        return {"rpn_objectness": nothing, "rpn_box": nothing}
+    chosen = torch.cat(logits)
+    objectness = F.binary_cross_entropy_with_logits(chosen, torch.cat(labels))
+    if not deltas:
+        return {"rpn_objectness": objectness, "rpn_box": nothing}
+    box = F.smooth_l1_loss(torch.cat(deltas), torch.cat(wanted), beta=1 / 9, reduction="sum")
+    return {"rpn_objectness": objectness, "rpn_box": box / len(chosen)}
+
+
+def sample_regions(boxes: Tensor, wanted: Tensor, *, count: int, share: float, iou: float) -> Tensor:
+    """Proposals (n, 4) and objects (g, 4) of a picture → up to `count` regions to learn from, (m, 4).
+
+    The objects themselves join the proposals, so that there is always something right to see.
+    """
+    candidates = torch.cat([boxes, wanted])
+    labels = (best_iou(candidates, wanted)[0] >= iou).float()
+    return candidates[torch.cat(_sample(labels, count, share))].detach()
+
+
+class RegionLabels(NamedTuple):
+    """Which class each region is: positive (E, K, P) bool, counts (E, K, P) bool (false: left out),
+    present (E, K) bool whether the class is in the picture, boxes (E, K, P, 4) of the object."""
+
+    positive: Tensor
+    counts: Tensor
+    present: Tensor
+    boxes: Tensor
+
+
+def label_regions(
+    boxes: Tensor, mask: Tensor, targets: list[QueryTarget], classes: int, iou: float
+) -> RegionLabels:
+    """Regions (E, K', P, 4), real where `mask`, against every class's objects; K' is K or 1."""
+    pictures, groups, count = mask.shape
+    shape = (pictures, classes, count)
+    positive = torch.zeros(shape, dtype=torch.bool, device=boxes.device)
+    counts = mask.expand(shape).clone()
+    present = torch.zeros(pictures, classes, dtype=torch.bool, device=boxes.device)
+    matched = boxes.expand(*shape, 4).clone()
+    for e, target in enumerate(targets):
+        for k in range(classes):
+            wanted, ignore = target.of_class(k)
+            own = boxes[e, k if groups > 1 else 0]
+            value, row = best_iou(own, wanted)
+            positive[e, k] = (value >= iou) & counts[e, k]
+            present[e, k] = len(wanted) > 0
+            if len(wanted):
+                matched[e, k] = wanted[row]
+            if len(ignore):
+                counts[e, k] &= positive[e, k] | (best_iou(own, ignore)[0] < iou)
+    return RegionLabels(positive, counts, present, matched)
+
+
+def relation_loss(
+    logits: Tensor,
+    deltas: Tensor,
+    regions: Tensor,
+    labels: RegionLabels,
+    *,
+    hard_ratio: tuple[int, int, int],
+    competing: bool,
+) -> dict[str, Tensor]:
+    """Log-odds (E, K, P) and deltas (E, K, P, 4) of regions (E, K', P, 4): classification on the hard
+    subset (foreground, + branch) : (background, + branch) : (anything, − branch), box on foreground."""
+    classify = _competing_loss if competing else _binary_loss
+    classification = classify(logits, labels, hard_ratio)
+    foreground = labels.positive & labels.counts
+    if not foreground.any():
+        return {"head_class": classification, "head_box": 0 * deltas.sum()}
+    given = regions.expand(*labels.boxes.shape)[foreground]
+    wanted = encode_boxes(labels.boxes[foreground], given, DELTA_SCALES)
+    box = F.smooth_l1_loss(deltas[foreground], wanted, reduction="sum") / foreground.sum()
+    return {"head_class": classification, "head_box": box}
+
+
+def _hardest(losses: Tensor, allowed: Tensor, count: int) -> Tensor:
+    """The `count` largest of the allowed losses, as a flat tensor."""
+    values = losses[allowed]
+    return values.topk(min(count, len(values))).values
+
+
+def _binary_loss(logits: Tensor, labels: RegionLabels, ratio: tuple[int, int, int]) -> Tensor:
+    """One log-odds for each pair of region and class."""
+    losses = F.binary_cross_entropy_with_logits(logits, labels.positive.to(logits.dtype), reduction="none")
+    chosen = []
+    for e in range(len(logits)):
+        present = labels.present[e].unsqueeze(-1)
+        right = labels.positive[e] & labels.counts[e]
+        wrong = ~labels.positive[e] & labels.counts[e]
+        unit = max(1, int(right.sum()) // max(1, ratio[0]))
+        chosen += [
+            losses[e][right],
+            _hardest(losses[e], wrong & present, ratio[1] * unit),
+            _hardest(losses[e], wrong & ~present, ratio[2] * unit),
+        ]
+    picked = torch.cat(chosen)
+    return picked.mean() if len(picked) else 0 * logits.sum()
+
+
+def _competing_loss(logits: Tensor, labels: RegionLabels, ratio: tuple[int, int, int]) -> Tensor:
+    """A softmax over the K classes and a background of log-odds 0, for each region."""
+    scores = torch.cat([torch.zeros_like(logits[:, :1]), logits], 1)  # (E, 1 + K, P)
+    is_class = labels.positive.any(1)
+    answer = torch.where(is_class, labels.positive.float().argmax(1) + 1, 0)  # (E, P)
+    counts = labels.counts.all(1)
+    losses = F.cross_entropy(scores, answer, reduction="none")
+    chosen = []
+    for e in range(len(logits)):
+        right = is_class[e] & counts[e]
+        unit = max(1, int(right.sum()) // max(1, ratio[0]))
+        chosen += [
+            losses[e][right],
+            _hardest(losses[e], ~is_class[e] & counts[e], (ratio[1] + ratio[2]) * unit),
+        ]
+    picked = torch.cat(chosen)
+    return picked.mean() if len(picked) else 0 * logits.sum()
+
+
+def quality_loss(passes: list[Refined], target: QueryTarget) -> dict[str, Tensor]:
+    """IoU of the moved boxes and the moves themselves, for the regions of one picture."""
+    wanted, ignore = target.of_class(None)
+    iou_losses, box_losses = [], []
+    for refined in passes:
+        value, row = best_iou(refined.given, wanted)
+        counts = (
+            value > best_iou(refined.given, ignore)[0]
+            if len(ignore)
+            else torch.ones_like(value, dtype=torch.bool)
+        )
+        truth = paired_iou(refined.boxes, wanted[row]) if len(wanted) else torch.zeros_like(value)
+        both = F.binary_cross_entropy_with_logits(
+            refined.iou_logits, truth.unsqueeze(1).expand(-1, 2), reduction="none"
+        )
+        near = counts & (value >= QUALITY_NEAR_IOU)
+        iou_losses += [_mean(both[counts, 0]), _mean(both[near, 1])]
+        if len(wanted):
+            moves = encode_boxes(wanted[row], refined.given, DELTA_SCALES)
+            box_losses.append(_mean(F.smooth_l1_loss(refined.deltas, moves, reduction="none").sum(1)[near]))
+        else:
+            box_losses.append(0 * refined.deltas.sum())
+    return {"quality_iou": torch.stack(iou_losses).mean(), "quality_box": torch.stack(box_losses).mean()}
+
+
+def _mean(values: Tensor) -> Tensor:
+    return values.mean() if len(values) else values.sum()

@@ -1,0 +1,48 @@
+"""Pyramid neck (beyond the paper; Lin et al., 2017): maps of strides 8, 16, 32, 64 for the RPN.
+
+Small objects need a finer map than C4, large ones a coarser: C4 is merged into c3, and pooled twice.
+Without a neck the RPN works on the one map that the paper gives it.
+"""
+
+from typing import NamedTuple
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tenet.models.encoder import Maps
+
+
+class Level(NamedTuple):
+    """Where a map's cells lie: cell (i, j) is centred at ((j + ½)·stride + shift, (i + ½)·stride + shift)."""
+
+    stride: int
+    shift: float
+
+
+class SingleLevel(nn.Module):
+    """The paper's row: C4 as it is."""
+
+    def __init__(self, shifts: tuple[float, float]) -> None:
+        super().__init__()
+        self.levels = (Level(16, shifts[1]),)
+
+    def forward(self, maps: Maps) -> list[Tensor]:
+        return [maps.c4]
+
+
+class PyramidNeck(nn.Module):
+    """Maps of d channels at strides 8, 16, 32 and 64, finest first."""
+
+    def __init__(self, c3_channels: int, d: int, shifts: tuple[float, float]) -> None:
+        super().__init__()
+        self.levels = (Level(8, shifts[0]), Level(16, shifts[1]), Level(32, shifts[1]), Level(64, shifts[1]))
+        self.lateral3 = nn.Conv2d(c3_channels, d, 1)
+        self.lateral4 = nn.Conv2d(d, d, 1)
+        self.smooth = nn.ModuleList(nn.Conv2d(d, d, 3, padding=1) for _ in self.levels)
+
+    def forward(self, maps: Maps) -> list[Tensor]:
+        p4 = self.lateral4(maps.c4)
+        p3 = self.lateral3(maps.c3) + F.interpolate(p4, size=maps.c3.shape[-2:], mode="nearest")
+        p5 = F.avg_pool2d(p4, 2, ceil_mode=True)  # pooling keeps the cells' centres where Level says
+        p6 = F.avg_pool2d(p5, 2, ceil_mode=True)
+        return [F.relu(conv(x)) for conv, x in zip(self.smooth, (p3, p4, p5, p6), strict=True)]

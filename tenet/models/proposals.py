@@ -1,0 +1,54 @@
+"""Proposal filtering (Sec. 4.1): many scored boxes → the best few that do not repeat each other."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from tenet.ops import clip_boxes, nms
+
+
+class Proposals(NamedTuple):
+    """Candidate boxes, for each picture and class; short lists are padded and `mask` tells which are real.
+
+    boxes      (E, K', P, 4) xyxy in pixels of the picture; K' is K, or 1 where all classes share them
+    objectness (E, K, P) the RPN's logit for each class
+    quality    (E, K', P) value of the box-quality head, 1 without it
+    mask       (E, K', P) bool
+    """
+
+    boxes: Tensor
+    objectness: Tensor
+    quality: Tensor
+    mask: Tensor
+
+
+class Filter(NamedTuple):
+    """Boxes kept before and after NMS, the IoU of NMS, and the least side of a box in pixels."""
+
+    pre_nms: int
+    post_nms: int
+    iou: float
+    min_size: float
+
+
+def best_boxes(boxes: Tensor, scores: Tensor, size: tuple[int, int], rule: Filter) -> tuple[Tensor, Tensor]:
+    """Boxes (n, 4) with scores (n,) of one picture → the kept boxes, cut to the picture, and their rows."""
+    rows = scores.topk(min(rule.pre_nms, len(scores)), sorted=True).indices
+    kept = clip_boxes(boxes[rows], size)
+    large = ((kept[:, 2:] - kept[:, :2]) >= rule.min_size).all(1) & torch.isfinite(kept).all(1)
+    kept, rows = kept[large], rows[large]
+    best = nms(kept, scores[rows], rule.iou, limit=rule.post_nms)
+    return kept[best], rows[best]
+
+
+def pad_rows(items: list[Tensor], value: float = 0.0) -> tuple[Tensor, Tensor]:
+    """Tensors (n_i, …) → (I, max n, …) and a mask (I, max n); at least one row, so that nothing is empty."""
+    longest = max(1, max((len(item) for item in items), default=0))
+    shape = (len(items), longest, *items[0].shape[1:])
+    padded = items[0].new_full(shape, value)
+    mask = torch.zeros(len(items), longest, dtype=torch.bool, device=padded.device)
+    for i, item in enumerate(items):
+        padded[i, : len(item)] = item
+        mask[i, : len(item)] = True
+    return padded, mask

@@ -1,0 +1,189 @@
+"""TENET-RPN (Sec. 4.1): the supports' descriptors steer where the query is searched.
+
+Positions of the query's map attend to {ψ_z}; the result goes to an RPN (3×3 convolution, objectness,
+box deltas over anchors), once for each class.
+
+    conditioning  attention   cross-attention blocks, Q from the query's map, K and V from Ψ (the paper)
+                  depthwise   channel-wise product with the mean ψ (FSOD's A-RPN)
+                  none        an ordinary RPN, the same boxes for every class
+
+Beyond the paper, each with a switch: several maps (`neck`), the convolution before the conditioning
+so that a further class costs little (`conv`), and a closed-form term of the logit (`objectness`).
+"""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tenet.config import AttentionConfig
+from tenet.models.anchors import base_anchors, level_anchors
+from tenet.models.attention import TransformerBlocks
+from tenet.models.neck import Level
+from tenet.models.objectness import Background
+from tenet.models.proposals import Filter, Proposals, best_boxes, pad_rows
+from tenet.models.supports import masked_mean
+from tenet.ops import decode_boxes
+
+
+class RPNOutput(NamedTuple):
+    """What the RPN says of every anchor; M is all anchors of all levels, K' is K or 1.
+
+    logits (E, K', M); deltas (E, K', M, 4); anchors (M, 4) xyxy in pixels; real (E, M) bool, false where
+    a smaller picture's map was padded; cells (E, K', M/A, q) the features behind the logits
+    """
+
+    logits: Tensor
+    deltas: Tensor
+    anchors: Tensor
+    real: Tensor
+    cells: Tensor
+
+
+class Positions(NamedTuple):
+    """Maps of all levels as one list of positions: x (E, N, d), real (E, N), shapes of the padded maps."""
+
+    x: Tensor
+    real: Tensor
+    shapes: list[tuple[int, int]]
+
+
+def flatten_levels(pyramids: list[list[Tensor]]) -> Positions:
+    """Pictures' levels, each (1, d, h, w), zero-padded to the largest of a level and laid out in a row."""
+    rows, reals, shapes = [], [], []
+    for level in zip(*pyramids, strict=True):
+        height, width = (max(x.shape[axis] for x in level) for axis in (2, 3))
+        pads = [(0, width - x.shape[3], 0, height - x.shape[2]) for x in level]
+        rows.append(torch.cat([F.pad(x, pad) for x, pad in zip(level, pads, strict=True)]).flatten(2).mT)
+        inside = [
+            F.pad(torch.ones_like(x[:, 0], dtype=torch.bool), pad) for x, pad in zip(level, pads, strict=True)
+        ]
+        reals.append(torch.cat(inside).flatten(1))
+        shapes.append((height, width))
+    return Positions(torch.cat(rows, 1), torch.cat(reals, 1), shapes)
+
+
+class TenetRPN(nn.Module):
+    """From maps and supports' descriptors to scored boxes."""
+
+    def __init__(
+        self,
+        d: int,
+        levels: tuple[Level, ...],
+        *,
+        conditioning: str,
+        attention: AttentionConfig,
+        conv: str,
+        channels: int,
+        anchor_sizes: tuple[float, ...],
+        anchor_ratios: tuple[float, ...],
+        closed_form: bool,
+    ) -> None:
+        super().__init__()
+        self.levels, self.conditioning, self.conv_first = levels, conditioning, conv == "before"
+        self.closed_form = closed_form
+        if conditioning == "attention":
+            self.cross_attention = TransformerBlocks(d, attention)
+        channels = d if self.conv_first else channels or d
+        self.conv = nn.Conv2d(d, channels, 3, padding=1)
+        anchors = len(anchor_sizes) * len(anchor_ratios)
+        self.objectness = nn.Linear(channels, anchors)
+        self.deltas = nn.Linear(channels, 4 * anchors)
+        for i, level in enumerate(levels):
+            sizes = anchor_sizes if len(levels) == 1 else tuple(size * level.stride for size in anchor_sizes)
+            self.register_buffer(f"anchors{i}", base_anchors(sizes, anchor_ratios), persistent=False)
+        for layer in (self.conv, self.objectness, self.deltas):
+            nn.init.normal_(layer.weight, std=0.01)
+            nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
+        if closed_form:
+            # Cells of training pictures that are no object: the negatives of shots without surroundings.
+            self.register_buffer("background_mean", torch.zeros(channels + 1))
+            self.register_buffer("background_covariance", torch.eye(channels + 1))
+
+    @property
+    def background(self) -> Background:
+        return Background(self.get_buffer("background_mean"), self.get_buffer("background_covariance"))
+
+    def forward(
+        self, pyramids: list[list[Tensor]], psi: Tensor, shots: Tensor, prior: Tensor | None
+    ) -> RPNOutput:
+        """Pictures' levels; ψ (E or 1, K, Z, d) with the mask `shots` (E or 1, K, Z) of real ones;
+        `prior` (E or 1, K, q + 1) closed-form weights, or None."""
+        positions = flatten_levels(pyramids)
+        x = positions.x.unsqueeze(1)  # (E, 1, N, d)
+        if self.conv_first:
+            x = self._convolve(x, positions)
+        x = self._condition(x, psi, shots)  # (E, K', N, d)
+        if not self.conv_first:
+            x = self._convolve(x, positions)
+        logits, deltas = self.objectness(x), self.deltas(x).unflatten(-1, (-1, 4))  # (E, K', N, A), (…, A, 4)
+        if self.closed_form and prior is not None:
+            logits = logits + self._closed_form_term(x, logits, prior)
+            deltas = deltas.expand(*logits.shape, 4)
+        anchors = torch.cat(
+            [
+                level_anchors(level, shape, self.get_buffer(f"anchors{i}")).flatten(0, 1)
+                for i, (level, shape) in enumerate(zip(self.levels, positions.shapes, strict=True))
+            ]
+        )
+        real = positions.real.repeat_interleave(logits.shape[-1], 1)
+        return RPNOutput(logits.flatten(2), deltas.flatten(2, 3), anchors, real, x)
+
+    def _condition(self, x: Tensor, psi: Tensor, shots: Tensor) -> Tensor:
+        if self.conditioning == "attention":
+            attended: Tensor = self.cross_attention(x, psi, shots)
+            return attended
+        if self.conditioning == "depthwise":
+            return x * masked_mean(psi, shots).unsqueeze(2)
+        return x
+
+    def _convolve(self, x: Tensor, positions: Positions) -> Tensor:
+        """3×3 convolution and ReLU on every level: (E, K', N, d) → (E, K', N, channels)."""
+        x = x * positions.real[:, None, :, None]  # padding is zero, as the convolution's own
+        lead, out = x.shape[:2], []
+        for level, (height, width) in zip(
+            x.split([h * w for h, w in positions.shapes], 2), positions.shapes, strict=True
+        ):
+            grid = level.flatten(0, 1).mT.unflatten(-1, (height, width))
+            out.append(F.relu(self.conv(grid)).flatten(2).mT.unflatten(0, lead))
+        return torch.cat(out, 2)
+
+    @staticmethod
+    def _closed_form_term(x: Tensor, logits: Tensor, prior: Tensor) -> Tensor:
+        """w·[features, logit] + b for each anchor: (E, K, N, A)."""
+        w_features, w_logit, b = prior[..., :-2], prior[..., -2], prior[..., -1]
+        from_features = (x * w_features.unsqueeze(2)).sum(-1, keepdim=True)  # (E, K, N, 1)
+        return from_features + logits * w_logit[..., None, None] + b[..., None, None]
+
+
+def propose(output: RPNOutput, sizes: list[tuple[int, int]], rule: Filter, union: bool) -> Proposals:
+    """Decode, rank, cut and thin out every picture's boxes, without gradient.
+
+    With `union` the classes' proposals of a picture become one list, in which each box has a logit for
+    every class; otherwise each class keeps its own.
+    """
+    classes = output.logits.shape[1]
+    boxes_kept, logits_kept = [], []
+    with torch.no_grad():
+        for e, size in enumerate(sizes):
+            real = output.real[e]
+            anchors, logits = output.anchors[real], output.logits[e][:, real]  # (m, 4), (K', m)
+            decoded = decode_boxes(output.deltas[e][:, real], anchors)  # (K', m, 4)
+            own = [best_boxes(decoded[k], logits[k], size, rule) for k in range(classes)]
+            if not union or classes == 1:
+                boxes_kept += [boxes for boxes, _ in own]
+                logits_kept += [logits[k][rows].unsqueeze(-1) for k, (_, rows) in enumerate(own)]
+                continue
+            boxes = torch.cat([boxes for boxes, _ in own])
+            scores = torch.cat([logits[:, rows] for _, rows in own], 1).mT  # (n, K)
+            own_score = torch.cat([logits[k][rows] for k, (_, rows) in enumerate(own)])
+            one, rows = best_boxes(boxes, own_score, size, rule._replace(pre_nms=len(boxes)))
+            boxes_kept.append(one)
+            logits_kept.append(scores[rows])
+    lead = (len(sizes), 1 if union else classes)
+    boxes, mask = pad_rows(boxes_kept)
+    objectness, _ = pad_rows(logits_kept)  # (E·K', P, 1 or K)
+    boxes, mask, objectness = (t.unflatten(0, lead) for t in (boxes, mask, objectness))
+    objectness = objectness.squeeze(1).mT if union and classes > 1 else objectness.squeeze(-1)
+    return Proposals(boxes, objectness, torch.ones_like(boxes[..., 0]), mask)

@@ -1,0 +1,108 @@
+"""Supports: the pictures that show a class, and what the network makes of them.
+
+Uneven numbers of shots are normal: the shots of all classes are one list, `rows` says which of them
+make up a class, and a mask tells real shots from padding.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tenet.errors import InputError
+from tenet.structures import ClassFeatures
+
+
+class Supports(NamedTuple):
+    """Support crops for a batch of pictures.
+
+    crops  M RGB tensors (3, H, W) with values in 0…255
+    boxes  (M, 4) xyxy in pixels of its crop: the object, without context and padding
+    rows   (E, K, Z) int64, or (1, K, Z) for the same classes in every picture: rows of `crops`, −1 for
+           none
+    """
+
+    crops: list[Tensor]
+    boxes: Tensor
+    rows: Tensor
+
+    def check(self) -> None:
+        count = len(self.crops)
+        if self.boxes.shape != (count, 4):
+            raise InputError(
+                f"supports.boxes: expected ({count}, 4), one for each crop; got {tuple(self.boxes.shape)}"
+            )
+        if self.rows.ndim != 3 or 0 in self.rows.shape or self.rows.is_floating_point():
+            raise InputError(f"supports.rows: expected whole numbers (E, K, Z), got {tuple(self.rows.shape)}")
+        if bool((self.rows >= count).any()) or bool((self.rows < -1).any()):
+            raise InputError(
+                f"supports.rows: expected rows from 0 to {count - 1}, or -1; got {self.rows.tolist()}"
+            )
+        if bool((self.rows < 0).all(-1).any()):
+            raise InputError("supports.rows: expected at least one shot for every class; a class has none")
+        empty = (self.boxes[:, 2:] <= self.boxes[:, :2]).any(1).nonzero().flatten().tolist()
+        if empty:
+            raise InputError(
+                f"supports.boxes: expected x1 < x2 and y1 < y2; crop {empty[0]} has an empty box"
+            )
+
+
+class SupportFeatures(NamedTuple):
+    """Encoded supports; E is 1 where every picture has the same classes.
+
+    psi_rpn (E, K, Z, d), psi (E, K, Z, d), phi (E, K, Z, 2d, S, S), raw (E, K, Z, c or 0)
+    mask    (E, K, Z) bool, real shots
+    prior   (E, K, q + 1) closed-form objectness, or None
+    """
+
+    psi_rpn: Tensor
+    psi: Tensor
+    phi: Tensor
+    raw: Tensor
+    mask: Tensor
+    prior: Tensor | None = None
+
+    def to_class(self, k: int) -> ClassFeatures:
+        """Class k of the first picture as numpy, without its padding."""
+        real = self.mask[0, k]
+        psi_rpn, psi, phi, raw = (
+            x[0, k][real].detach().cpu().numpy().astype(np.float32)
+            for x in (self.psi_rpn, self.psi, self.phi, self.raw)
+        )
+        prior = None if self.prior is None else self.prior[0, k].detach().cpu().numpy().astype(np.float32)
+        return ClassFeatures(psi_rpn, psi, phi, raw, prior)
+
+
+def stack_classes(classes: list[ClassFeatures]) -> SupportFeatures:
+    """Classes of a bank, with uneven shots, as one batch of K classes for any number of pictures."""
+    if not classes:
+        raise InputError("expected at least one class to look for, got none; register one first")
+    shapes = {(c.psi_rpn.shape[1:], c.psi.shape[1:], c.phi.shape[1:], c.raw.shape[1:]) for c in classes}
+    if len(shapes) != 1:
+        raise InputError(f"classes: expected features of one model, got {len(shapes)} different shapes")
+    shots = max(len(c) for c in classes)
+    fields = {}
+    for name in ("psi_rpn", "psi", "phi", "raw"):
+        arrays = [getattr(c, name) for c in classes]
+        padded = np.zeros((1, len(classes), shots, *arrays[0].shape[1:]), np.float32)
+        for k, array in enumerate(arrays):
+            padded[0, k, : len(array)] = array
+        fields[name] = torch.from_numpy(padded)
+    mask = torch.tensor([[[z < len(c) for z in range(shots)] for c in classes]])
+    return SupportFeatures(**fields, mask=mask, prior=_stack_priors(classes))
+
+
+def _stack_priors(classes: list[ClassFeatures]) -> Tensor | None:
+    """Closed-form weights (1, K, q + 1); a class without them gets zeros, which add nothing."""
+    known = [c.objectness for c in classes if c.objectness is not None]
+    if not known:
+        return None
+    rows = [np.zeros_like(known[0]) if c.objectness is None else c.objectness for c in classes]
+    return torch.from_numpy(np.stack(rows)[None])
+
+
+def masked_mean(x: Tensor, mask: Tensor) -> Tensor:
+    """Mean over the shots that are real: (…, Z, c) and (…, Z) → (…, c)."""
+    weight = mask.to(x.dtype).unsqueeze(-1)
+    return (x * weight).sum(-2) / weight.sum(-2).clamp(min=1)

@@ -1,0 +1,40 @@
+"""Pure functions on tensors: the paper's equations, and the box arithmetic of a detector.
+
+No state, no configuration, no files. Every function says which equation it is.
+"""
+
+from tenet.ops.boxes import (
+    box_area,
+    box_iou,
+    clip_boxes,
+    decode_boxes,
+    encode_boxes,
+    enlarge_boxes,
+    nms,
+    paired_iou,
+)
+from tenet.ops.high_order_pooling import hotd, superdiagonal, tau
+from tenet.ops.power_norm import maxexp, maxexp_spectrum, sigme
+from tenet.ops.roi_align import roi_align
+from tenet.ops.tensor_shrinkage import dense_tso, effective_eta, tso_superdiagonal
+
+__all__ = [
+    "box_area",
+    "box_iou",
+    "clip_boxes",
+    "decode_boxes",
+    "dense_tso",
+    "effective_eta",
+    "encode_boxes",
+    "enlarge_boxes",
+    "hotd",
+    "maxexp",
+    "maxexp_spectrum",
+    "nms",
+    "paired_iou",
+    "roi_align",
+    "sigme",
+    "superdiagonal",
+    "tau",
+    "tso_superdiagonal",
+]

@@ -1,0 +1,139 @@
+"""RoIAlign (He et al., 2017), forward and backward, without compiled extensions.
+
+A region's cell is the mean of sampling_ratio² bilinear samples. RoIAlign is separable: along each
+axis a cell is a weighted sum of 2·sampling_ratio rows (or columns). Two exact ways follow from that,
+chosen by the map's size (`tenet bench ops` shows where they cross):
+  * small maps: two dense products with (cells, H) and (cells, W) interpolation matrices;
+  * large maps: a cell is a weighted bag of map positions, so the whole operator is one
+    `embedding_bag` over the map laid out as (positions, C), which reads a position's channels at once.
+
+Rules, as in the reference implementations: with `aligned` the map's pixel centres lie at half-integer
+positions; a sample more than one cell outside the map counts as zero, one within is clamped to the
+border; an empty box list gives an empty result.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tenet.errors import InputError
+
+DENSE_UP_TO = 32 * 32
+"""Positions of a map up to which the dense products are the faster way."""
+
+
+def roi_align(
+    features: Tensor,
+    boxes: Tensor | list[Tensor],
+    output_size: int | tuple[int, int],
+    spatial_scale: float = 1.0,
+    sampling_ratio: int = 2,
+    aligned: bool = True,
+) -> Tensor:
+    """Regions' features: (B, C, H, W) and boxes → (R, C, *output_size).
+
+    `boxes` are xyxy in pixels of the picture, `spatial_scale` takes them to the map: either a list of
+    B tensors (n_i, 4), or one (R, 5) tensor whose first column is the row of `features`.
+    """
+    if features.ndim != 4:
+        raise InputError(f"features: expected a map of shape (B, C, H, W), got {tuple(features.shape)}")
+    if sampling_ratio < 1:
+        raise InputError(f"sampling_ratio: expected at least 1, got {sampling_ratio}")
+    rois = _as_rois(features, boxes)
+    height, width = (output_size, output_size) if isinstance(output_size, int) else output_size
+    batch, channels, map_height, map_width = features.shape
+    if len(rois) == 0 or batch == 0:
+        return features.new_zeros(0, channels, height, width) + 0 * features.sum()
+
+    corners = rois[:, 1:] * spatial_scale - (0.5 if aligned else 0.0)
+    start, extent = corners[:, :2], corners[:, 2:] - corners[:, :2]
+    if not aligned:
+        extent = extent.clamp(min=1.0)
+    x_taps = _axis_taps(start[:, 0], extent[:, 0], width, map_width, sampling_ratio)
+    y_taps = _axis_taps(start[:, 1], extent[:, 1], height, map_height, sampling_ratio)
+    way = _by_dense_products if map_height * map_width <= DENSE_UP_TO else _by_bags
+    return way(features, rois[:, 0].long(), y_taps, x_taps)
+
+
+Taps = tuple[Tensor, Tensor]
+"""Along one axis: map rows (R, cells, taps) and their weights, of the same shape."""
+
+
+def _by_dense_products(features: Tensor, rows: Tensor, y_taps: Taps, x_taps: Taps) -> Tensor:
+    """(R, cells, H) and (R, cells, W) interpolation matrices, applied one picture at a time."""
+    _, channels, map_height, map_width = features.shape
+    vertical, horizontal = _dense(y_taps, map_height, features), _dense(x_taps, map_width, features)
+    height = vertical.shape[1]
+    pooled = []
+    for picture in range(len(features)):
+        mine = rows == picture
+        y, x = vertical[mine], horizontal[mine]
+        lines = features[picture].transpose(0, 1).reshape(map_height, channels * map_width)
+        columns = (y.reshape(-1, map_height) @ lines).reshape(len(y), height * channels, map_width)
+        pooled.append((columns @ x.mT).reshape(len(y), height, channels, -1).transpose(1, 2))
+    regions = torch.cat(pooled)  # in the order of the pictures
+    if len(features) == 1:
+        return regions
+    return regions[rows.argsort(stable=True).argsort()]
+
+
+def _dense(taps: Taps, size: int, like: Tensor) -> Tensor:
+    index, weight = taps
+    matrix = torch.zeros(*index.shape[:2], size, dtype=like.dtype, device=like.device)
+    return matrix.scatter_add_(2, index, weight.to(like.dtype))
+
+
+def _by_bags(features: Tensor, rows: Tensor, y_taps: Taps, x_taps: Taps) -> Tensor:
+    """Every pair of a row tap and a column tap is one position in a cell's bag."""
+    _, channels, map_height, map_width = features.shape
+    (y_index, y_weight), (x_index, x_weight) = y_taps, x_taps
+    line = (rows[:, None, None] * map_height + y_index) * map_width
+    index = line[:, :, None, :, None] + x_index[:, None, :, None, :]  # (R, height, width, taps, taps)
+    weight = y_weight[:, :, None, :, None] * x_weight[:, None, :, None, :]
+    regions, height, width = index.shape[:3]
+    bags = index.reshape(regions * height * width, -1)
+    table = features.permute(0, 2, 3, 1).reshape(-1, channels)
+    cells = F.embedding_bag(
+        bags, table, mode="sum", per_sample_weights=weight.reshape_as(bags).to(table.dtype)
+    )
+    return cells.reshape(regions, height, width, channels).permute(0, 3, 1, 2)
+
+
+def _as_rois(features: Tensor, boxes: Tensor | list[Tensor]) -> Tensor:
+    """Boxes as (R, 5) rows (row of the map, x1, y1, x2, y2), without gradient."""
+    if isinstance(boxes, Tensor):
+        if boxes.ndim != 2 or boxes.shape[1] != 5:
+            raise InputError(
+                f"boxes: expected (R, 5) rows of (map, x1, y1, x2, y2), got {tuple(boxes.shape)}"
+            )
+        rois = boxes.detach()
+    else:
+        if len(boxes) != len(features) or any(b.ndim != 2 or b.shape[1] != 4 for b in boxes):
+            shapes = [tuple(b.shape) for b in boxes]
+            raise InputError(
+                f"boxes: expected {len(features)} tensors of shape (n, 4), one for each map, got {shapes}"
+            )
+        rows = [torch.cat([b.new_full((len(b), 1), i), b], 1) for i, b in enumerate(boxes)]
+        rois = torch.cat(rows).detach() if rows else features.new_zeros(0, 5)
+    if len(rois) and not ((rois[:, 0] >= 0) & (rois[:, 0] < len(features))).all():
+        raise InputError(f"boxes: expected map numbers from 0 to {len(features) - 1} in the first column")
+    if not torch.isfinite(rois).all():
+        raise InputError("boxes: expected finite coordinates, got NaN or infinity")
+    return rois
+
+
+def _axis_taps(start: Tensor, extent: Tensor, cells: int, size: int, samples: int) -> Taps:
+    """Which map rows make up each cell along one axis, and with what weight."""
+    offsets = (torch.arange(cells * samples, device=start.device, dtype=start.dtype) + 0.5) / (
+        cells * samples
+    )
+    at = start[:, None] + extent[:, None] * offsets  # (R, cells·samples), in map cells
+    inside = (at >= -1.0) & (at <= size)
+    at = at.clamp(0, size - 1)
+    low = at.floor().clamp(max=max(size - 2, 0))
+    share = at - low
+    high = (low + 1).clamp(max=size - 1)
+    weight = torch.stack([1 - share, share], -1) * (inside / samples).unsqueeze(-1)
+    index = torch.stack([low, high], -1).long()
+    shape = (len(start), cells, 2 * samples)
+    return index.reshape(shape), weight.reshape(shape)

@@ -1,0 +1,295 @@
+"""Configurations by name: the paper's, its ablation rows, its ancestors, and those for a CPU.
+
+`PRESETS` are whole detectors. `ABLATIONS` are the rows of the paper's tables and the points of its
+figures, each a small change to `paper_voc`: table → row → configuration.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from tenet.config import (
+    AttentionConfig,
+    BoxQualityConfig,
+    EncoderConfig,
+    HeadConfig,
+    HOPConfig,
+    ModelConfig,
+    RPNConfig,
+)
+from tenet.errors import ConfigError
+
+FIRST_ORDER = HOPConfig(orders=(1,), split=(1,))
+SECOND_ORDER = HOPConfig(orders=(2,), split=(1,))
+
+
+def with_hop(config: ModelConfig, hop: HOPConfig) -> ModelConfig:
+    """The same detector with other descriptors in the RPN and in the head."""
+    return replace(config, rpn=replace(config.rpn, hop=hop), head=replace(config.head, hop=hop))
+
+
+def with_attention(config: ModelConfig, attention: AttentionConfig) -> ModelConfig:
+    """The same detector with other attention in the RPN and in the head."""
+    rpn, head = replace(config.rpn, attention=attention), replace(config.head, attention=attention)
+    return replace(config, rpn=rpn, head=head)
+
+
+# The paper ------------------------------------------------------------------------------------------
+
+
+def paper_voc() -> ModelConfig:
+    """TENET for PASCAL VOC: ResNet-50, r = 2,3,4 at 5:2:1, η = 7, η' = 200, σ = 0.5, TA = 4, TB = 2."""
+    return ModelConfig()
+
+
+def paper_coco() -> ModelConfig:
+    """TENET for MS COCO: η = 10, η' = 400, TA = 8, TB = 3."""
+    attention = AttentionConfig(heads=8, blocks=3)
+    return with_attention(with_hop(ModelConfig(), HOPConfig(eta=10, eta_prime=400.0)), attention)
+
+
+def paper_fsod() -> ModelConfig:
+    """TENET for FSOD: η' = 300, TA = 2, TB = 2."""
+    return with_attention(with_hop(ModelConfig(), HOPConfig(eta_prime=300.0)), AttentionConfig(heads=2))
+
+
+# The ancestors, on equal ground ---------------------------------------------------------------------
+
+
+def first_order(base: ModelConfig) -> ModelConfig:
+    """Average-pooled descriptors everywhere (table 3b, row a)."""
+    return replace(
+        base,
+        rpn=replace(base.rpn, hop=FIRST_ORDER),
+        head=replace(base.head, first_order=True, high_order=False),
+    )
+
+
+def so_hot(base: ModelConfig) -> ModelConfig:
+    """High-order descriptors without TSO (η = 1)."""
+    return with_hop(base, replace(base.head.hop, eta=1))
+
+
+def fsod_arpn(base: ModelConfig) -> ModelConfig:
+    """FSOD: one mean prototype, depth-wise correlation in the RPN, multi-relation head."""
+    return replace(
+        base,
+        rpn=replace(base.rpn, conditioning="depthwise", hop=FIRST_ORDER),
+        head=replace(base.head, kind="multi_relation", high_order=False),
+    )
+
+
+def pnsd(base: ModelConfig) -> ModelConfig:
+    """PNSD: FSOD with second-order descriptors in the RPN and in the head."""
+    return replace(
+        base,
+        rpn=replace(base.rpn, conditioning="depthwise", hop=SECOND_ORDER),
+        head=replace(base.head, kind="multi_relation", high_order=True, hop=SECOND_ORDER),
+    )
+
+
+def qsam(base: ModelConfig) -> ModelConfig:
+    """QSAM: every sample is attended to by itself, first order, softmax attention."""
+    attention = replace(base.rpn.attention, kind="softmax")
+    return replace(
+        base,
+        rpn=replace(base.rpn, hop=FIRST_ORDER, attention=attention),
+        head=replace(base.head, spatial_hop=False, high_order=False, attention=attention),
+    )
+
+
+def prototype(base: ModelConfig) -> ModelConfig:
+    """The floor: an ordinary RPN, cosine to class means of frozen features, no relation head."""
+    return replace(
+        base,
+        rpn=replace(base.rpn, conditioning="none", closed_form=False),
+        head=replace(base.head, kind="none", cosine_prior=True, objectness_power=0.5),
+    )
+
+
+ANCESTORS: dict[str, Callable[[ModelConfig], ModelConfig]] = {
+    "first_order": first_order,
+    "so_hot": so_hot,
+    "fsod_arpn": fsod_arpn,
+    "pnsd": pnsd,
+    "qsam": qsam,
+    "prototype": prototype,
+}
+
+
+# For a CPU ------------------------------------------------------------------------------------------
+
+
+def lite_paper(encoder: str) -> ModelConfig:
+    """The paper's detector at a CPU's size: EfficientNet-Lite, frozen, shared regions, one map."""
+    return ModelConfig(
+        encoder=EncoderConfig(name=encoder, weights="imagenet", channels=160, regions="shared", frozen=True),
+        rpn=RPNConfig(anchor_sizes=(16, 32, 64, 128, 256), pre_nms=(2000, 1000), post_nms=(300, 100)),
+        head=HeadConfig(rois=64),
+        query_size=(320, 480),
+        support_size=224,
+    )
+
+
+def tenet_lite(encoder: str) -> ModelConfig:
+    """The configuration that ships: the paper's parts and the ones that the prototypes showed to matter."""
+    base = lite_paper(encoder)
+    return replace(
+        base,
+        neck=True,
+        rpn=replace(
+            base.rpn,
+            conv="before",
+            anchor_sizes=(4.0,),
+            anchor_ratios=(1.0,),
+            attention=AttentionConfig(blocks=1),
+            negative_branch=True,
+            closed_form=True,
+        ),
+        box_quality=BoxQualityConfig(enabled=True),
+        head=replace(
+            base.head,
+            attention=AttentionConfig(blocks=1),
+            attention_score=True,
+            cosine_prior=True,
+            competing=True,
+            regions="union",
+            objectness_power=0.5,
+        ),
+    )
+
+
+def _on_paper(change: Callable[[ModelConfig], ModelConfig]) -> ModelConfig:
+    return change(paper_voc())
+
+
+PRESETS: dict[str, Callable[[], ModelConfig]] = {
+    "paper_voc": paper_voc,
+    "paper_coco": paper_coco,
+    "paper_fsod": paper_fsod,
+    **{name: partial(_on_paper, change) for name, change in ANCESTORS.items()},
+    "lite0_paper": lambda: lite_paper("lite0"),
+    "lite2_paper": lambda: lite_paper("lite2"),
+    "tenet_lite0": lambda: tenet_lite("lite0"),
+    "tenet_lite2": lambda: tenet_lite("lite2"),
+}
+
+
+def preset(name: str) -> ModelConfig:
+    """A configuration by name; a wrong name says which there are."""
+    if name not in PRESETS:
+        raise ConfigError(f"preset: expected one of {', '.join(PRESETS)}; got {name!r}")
+    return PRESETS[name]()
+
+
+# The paper's tables and figures, row by row ---------------------------------------------------------
+
+
+def _orders(orders: tuple[int, ...], split: tuple[int, ...], eta: int = 7) -> ModelConfig:
+    return with_hop(ModelConfig(), HOPConfig(orders=orders, split=split, eta=eta))
+
+
+def _head(**changes: object) -> ModelConfig:
+    base = ModelConfig()
+    return replace(base, head=replace(base.head, **changes))  # type: ignore[arg-type]
+
+
+def _rpn_and_head(rpn: HOPConfig, first: bool, high: bool) -> ModelConfig:
+    base = _head(first_order=first, high_order=high)
+    return replace(base, rpn=replace(base.rpn, hop=rpn))
+
+
+def _encoder(name: str) -> ModelConfig:
+    return replace(ModelConfig(), encoder=EncoderConfig(name=name))
+
+
+ABLATION_TABLES = {
+    "table3a": "orders r and splits of the channels",
+    "table3b_orders": "orders in the RPN and in the TRH",
+    "table3b_heads": "Z-shot and Spatial-HOP",
+    "fig3a_eta": "η of TSO",
+    "fig3b_sigma": "σ of the RBF kernel",
+    "table4a_heads": "TA, heads of attention",
+    "table4b_blocks": "TB, transformer blocks",
+    "supplement_trh": "Z-shot, spatial size and orders of the TRH",
+    "supplement_encoder": "encoding network",
+    "supplement_eta_prime": "η' of SigmE",
+    "attention_kind": "RBF against softmax attention",
+}
+SPLITS = ((6, 1, 1), (5, 2, 1), (5, 1, 2), (4, 2, 2), (4, 3, 1), (4, 1, 3))
+ETA_GROUPS = {
+    "2": ((2,), (1,)),
+    "3": ((3,), (1,)),
+    "4": ((4,), (1,)),
+    "2,3": ((2, 3), (3, 1)),
+    "2,4": ((2, 4), (3, 1)),
+    "3,4": ((3, 4), (2, 2)),
+    "2,3,4": ((2, 3, 4), (5, 2, 1)),
+}
+ETAS = (1, 3, 5, 7, 9, 10)
+ORDERS_USED = {"1": (True, False), "2,3,4": (False, True), "1,2,3,4": (True, True)}
+
+
+def ablations() -> dict[str, dict[str, ModelConfig]]:
+    """Every row of every ablation table, and every point of every curve: table → row → configuration."""
+    colons = {split: ":".join(map(str, split)) for split in SPLITS}
+    singles_and_pairs = {
+        f"r={orders}": _orders(*group) for orders, group in ETA_GROUPS.items() if orders != "2,3,4"
+    }
+    triplets = {f"r=2,3,4 {colons[split]}": _orders((2, 3, 4), split) for split in SPLITS}
+    return {
+        "table3a": singles_and_pairs | triplets,
+        "table3b_orders": {
+            "a: RPN 1, TRH 1": _rpn_and_head(FIRST_ORDER, True, False),
+            "b: RPN 2,3,4, TRH 1": _rpn_and_head(HOPConfig(), True, False),
+            "c: RPN 2,3,4, TRH 2,3,4": _rpn_and_head(HOPConfig(), False, True),
+            "d: RPN 2,3,4, TRH 1,2,3,4": _rpn_and_head(HOPConfig(), True, True),
+            "supplement: RPN 1, TRH 2,3,4": _rpn_and_head(FIRST_ORDER, False, True),
+            "RPN 1,2,3,4, TRH 1,2,3,4": _rpn_and_head(
+                HOPConfig(orders=(1, 2, 3, 4), split=(4, 2, 1, 1)), True, True
+            ),
+        },
+        "table3b_heads": {
+            "Z-shot": _head(spatial_hop=False),
+            "Spatial-HOP": _head(z_shot=False),
+            "both": ModelConfig(),
+        },
+        "fig3a_eta": {
+            f"r={orders} eta={eta}": _orders(*group, eta)
+            for orders, group in ETA_GROUPS.items()
+            for eta in ETAS
+        },
+        "fig3b_sigma": {
+            f"sigma={sigma}": with_attention(ModelConfig(), AttentionConfig(sigma=sigma))
+            for sigma in (0.3, 0.5, 0.7, 1.0, 2.0, 3.0)
+        },
+        "table4a_heads": {
+            f"TA={heads}": with_attention(ModelConfig(), AttentionConfig(heads=heads))
+            for heads in (1, 2, 4, 8, 16, 32, 64)
+        },
+        "table4b_blocks": {
+            f"TB={blocks}": with_attention(ModelConfig(), AttentionConfig(blocks=blocks))
+            for blocks in (1, 2, 3, 4, 5)
+        },
+        "supplement_trh": {
+            f"{'Z-shot, ' if z_shot else ''}{size}x{size}, r={orders}": _head(
+                z_shot=z_shot, spatial_size=size, first_order=used[0], high_order=used[1]
+            )
+            for z_shot in (True, False)
+            for size in (7, 5, 3, 1)
+            for orders, used in ORDERS_USED.items()
+        },
+        "supplement_encoder": {
+            "ResNet-50": _encoder("resnet50"),
+            "ResNet-101": _encoder("resnet101"),
+            "Swin-B 7": _encoder("swin_b_7"),
+            "Swin-B 12": _encoder("swin_b_12"),
+        },
+        "supplement_eta_prime": {
+            f"eta'={value}": with_hop(ModelConfig(), HOPConfig(eta_prime=float(value)))
+            for value in (50, 100, 200, 300, 400, 500)
+        },
+        "attention_kind": {
+            kind: with_attention(ModelConfig(), AttentionConfig(kind=kind)) for kind in ("rbf", "softmax")
+        },
+    }

@@ -1,0 +1,89 @@
+"""What travels between the rooms of the house: frozen dataclasses over numpy that check themselves.
+
+Boxes are xyxy in pixels everywhere in Python; each docstring says of which picture.
+Shape letters are those of the whole project: n detections, Z shots, d channels of the C4 map, 2d
+channels of the C5 map, S the side of a region's map (N = S·S positions).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenet.errors import InputError
+
+FloatArray = NDArray[np.float32]
+
+
+def _expect(value: NDArray[np.generic], name: str, shape: tuple[int | str, ...]) -> None:
+    """Check `value` against `shape`; a letter stands for any size."""
+    fits = value.ndim == len(shape) and all(
+        isinstance(want, str) or got == want for got, want in zip(value.shape, shape, strict=True)
+    )
+    if not fits:
+        wanted = ", ".join(str(size) for size in shape)
+        raise InputError(f"{name}: expected an array of shape ({wanted}), got {value.shape}")
+
+
+@dataclass(frozen=True, eq=False)
+class Detections:
+    """What was found in one picture, best first.
+
+    boxes   (n, 4) float32, xyxy in pixels of the picture that was given
+    scores  (n,)   float32 in [0, 1]
+    labels  (n,)   int64, row of the class in the list of classes that was asked for
+    shots   (n,)   int64, the shot of that class that matched best
+    """
+
+    boxes: FloatArray
+    scores: FloatArray
+    labels: NDArray[np.int64]
+    shots: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        _expect(self.boxes, "boxes", ("n", 4))
+        n = len(self.boxes)
+        for name in ("scores", "labels", "shots"):
+            _expect(getattr(self, name), name, (n,))
+        if not np.isfinite(self.boxes).all() or not np.isfinite(self.scores).all():
+            raise InputError("Detections: expected finite boxes and scores, got NaN or infinity")
+
+    def __len__(self) -> int:
+        return len(self.boxes)
+
+    @staticmethod
+    def empty() -> "Detections":
+        """A picture in which nothing was found."""
+        none = np.zeros(0, np.int64)
+        return Detections(np.zeros((0, 4), np.float32), np.zeros(0, np.float32), none, none)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassFeatures:
+    """One class as the network knows it: its Z shots, encoded once (spec of the class bank).
+
+    psi_rpn    (Z, d)        high-order descriptors that steer the TENET-RPN
+    psi        (Z, d)        high-order descriptors that the relation head compares
+    phi        (Z, 2d, S, S) spatial maps from C5
+    raw        (Z, c)        mean of the frozen encoder's last map, for the cosine prior
+    objectness (q,) or None  closed-form objectness of this class (`tenet.models.objectness`)
+    """
+
+    psi_rpn: FloatArray
+    psi: FloatArray
+    phi: FloatArray
+    raw: FloatArray
+    objectness: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        _expect(self.phi, "phi", ("Z", "2d", "S", "S"))
+        shots = len(self.phi)
+        if shots == 0:
+            raise InputError("ClassFeatures: expected at least one shot, got none; give a crop of the object")
+        for name, width in (("psi_rpn", "d"), ("psi", "d"), ("raw", "c")):
+            _expect(getattr(self, name), name, (shots, width))
+        if self.objectness is not None:
+            _expect(self.objectness, "objectness", ("q",))
+
+    def __len__(self) -> int:
+        return len(self.phi)

@@ -1,0 +1,87 @@
+"""Closed-form objectness: it separates, it needs no surroundings, and it reaches the RPN's logit."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from conftest import TINY, make_supports, picture
+
+from tenet.errors import InputError
+from tenet.models.build import build_detector
+from tenet.models.objectness import Background, closed_form_objectness
+
+
+def test_separates_two_clouds() -> None:
+    positive = torch.randn(30, 6) * 0.3 + torch.tensor([1.0, 0, 0, 0, 0, 0])
+    negative = torch.randn(500, 6) * 0.3
+    w, b = (weights := closed_form_objectness(positive, negative))[:-1], weights[-1]
+    assert (positive @ w + b > 0).float().mean() > 0.9
+    assert (negative @ w + b < 0).float().mean() > 0.9
+
+
+def test_scale_of_the_features_does_not_matter() -> None:
+    positive, negative = torch.randn(20, 4) + 1, torch.randn(200, 4)
+    small = closed_form_objectness(positive, negative)
+    large = closed_form_objectness(positive * 100, negative * 100)
+    assert torch.allclose(small[:-1], large[:-1] * 100, rtol=1e-3)
+    assert torch.allclose(small[-1], large[-1], rtol=1e-3)
+
+
+def test_background_stands_in_for_missing_negatives() -> None:
+    positive, negative = torch.randn(20, 4) + 1, torch.randn(1000, 4)
+    background = Background(negative.mean(0), torch.cov(negative.T, correction=0))
+    known = closed_form_objectness(positive, negative)
+    assumed = closed_form_objectness(positive, torch.zeros(0, 4), background)
+    assert torch.allclose(known, assumed, atol=1e-3)
+
+
+def test_one_positive_and_constant_features_are_finite() -> None:
+    assert torch.isfinite(closed_form_objectness(torch.ones(1, 4), torch.ones(9, 4))).all()
+
+
+def test_bad_input() -> None:
+    with pytest.raises(InputError, match="at least one cell"):
+        closed_form_objectness(torch.zeros(0, 4), torch.zeros(3, 4))
+    with pytest.raises(InputError, match="neither"):
+        closed_form_objectness(torch.ones(1, 4), torch.zeros(0, 4))
+    with pytest.raises(InputError, match=r"\(n, q\)"):
+        closed_form_objectness(torch.ones(1, 4), torch.zeros(2, 5))
+
+
+@pytest.mark.parametrize("conditioning", ["attention", "none"])
+@pytest.mark.parametrize("neck", [True, False])
+def test_a_shot_raises_its_own_boxes(conditioning: str, neck: bool) -> None:
+    """After registration the boxes that cover the shot rank higher in its own picture than before."""
+    config = replace(
+        TINY,
+        neck=neck,
+        rpn=replace(
+            TINY.rpn,
+            closed_form=True,
+            conditioning=conditioning,
+            anchor_sizes=(2.0, 4.0) if neck else (16, 32, 64),
+        ),
+    )
+    detector = build_detector(config).eval()
+    shot = torch.tensor([[30.0, 20, 65, 55]])
+    scene = picture(96, 128)
+    scene[:, 20:55, 30:65] = 255 - scene[:, 20:55, 30:65]
+    with torch.no_grad():
+        [image] = detector.encode_images([scene])
+        classes = detector.encode_supports(make_supports([[0]]))
+        before = rank_of(detector, image, classes, shot)
+        prior = detector.fit_objectness(image, shot, classes)
+        after = rank_of(detector, image, classes._replace(prior=prior[None, None]), shot)
+    assert after < before
+    assert after <= 0.05
+
+
+def rank_of(detector: object, image: object, classes: object, shot: torch.Tensor) -> float:
+    """Rank of the best box that covers the shot, as a share of all boxes."""
+    from tenet.ops import box_iou, decode_boxes
+
+    output = detector.rpn([image.pyramid], classes.psi_rpn, classes.mask, classes.prior)  # type: ignore[attr-defined]
+    boxes = decode_boxes(output.deltas[0, 0], output.anchors)
+    order = output.logits[0, 0].argsort(descending=True)
+    covers = box_iou(boxes, shot)[order, 0] >= 0.5
+    return float(covers.float().argmax()) / len(order) if covers.any() else 1.0

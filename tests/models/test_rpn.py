@@ -1,0 +1,119 @@
+"""TENET-RPN: anchors, conditioning, padding, proposals."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from conftest import TINY, make_supports, picture
+
+from tenet.config import ModelConfig
+from tenet.models.anchors import base_anchors, level_anchors
+from tenet.models.build import build_detector
+from tenet.models.neck import Level
+from tenet.models.proposals import Filter, best_boxes, pad_rows
+from tenet.models.rpn import RPNOutput, flatten_levels, propose
+from tenet.ops import box_iou
+
+RULE = Filter(pre_nms=300, post_nms=20, iou=0.7, min_size=1)
+
+
+def rpn_output(config: ModelConfig, sizes: list[tuple[int, int]], classes: list[list[int]]) -> RPNOutput:
+    torch.manual_seed(0)  # the same detector every time
+    detector = build_detector(config).eval()
+    with torch.no_grad():
+        images = detector.encode_images([picture(*size, seed=i) for i, size in enumerate(sizes)])
+        supports = detector.encode_supports(make_supports(classes))
+        return detector.rpn([image.pyramid for image in images], supports.psi_rpn, supports.mask, None)
+
+
+def test_anchors_have_area_and_ratio() -> None:
+    anchors = base_anchors((32, 64), (0.5, 1, 2))
+    width, height = anchors[:, 2] - anchors[:, 0], anchors[:, 3] - anchors[:, 1]
+    assert torch.allclose(width * height, torch.tensor([32.0**2] * 3 + [64.0**2] * 3), rtol=1e-4)
+    assert torch.allclose(height / width, torch.tensor([0.5, 1, 2] * 2), rtol=1e-4)
+
+
+def test_anchors_stand_on_the_cells() -> None:
+    anchors = level_anchors(Level(16, 7.5), (2, 3), base_anchors((8,), (1,)))
+    centres = (anchors[:, 0, :2] + anchors[:, 0, 2:]) / 2
+    assert centres[0].tolist() == [15.5, 15.5]
+    assert centres[1].tolist() == [31.5, 15.5]
+    assert centres[3].tolist() == [15.5, 31.5]
+
+
+@pytest.mark.parametrize("neck", [False, True])
+def test_every_anchor_is_answered(neck: bool) -> None:
+    output = rpn_output(replace(TINY, neck=neck), [(96, 128)], [[0], [1, 2]])
+    cells = 6 * 8 if not neck else 12 * 16 + 6 * 8 + 3 * 4 + 2 * 2
+    assert output.logits.shape == (1, 2, 9 * cells)
+    assert output.anchors.shape == (9 * cells, 4)
+    assert output.real.all()
+
+
+def test_neck_anchors_grow_with_the_stride() -> None:
+    config = replace(TINY, neck=True, rpn=replace(TINY.rpn, anchor_sizes=(4.0,), anchor_ratios=(1.0,)))
+    anchors = rpn_output(config, [(64, 64)], [[0]]).anchors
+    assert set((anchors[:, 2] - anchors[:, 0]).tolist()) == {32.0, 64.0, 128.0, 256.0}
+
+
+def test_padding_is_marked_and_not_seen() -> None:
+    both = rpn_output(TINY, [(64, 64), (96, 128)], [[0]])
+    alone = rpn_output(TINY, [(64, 64)], [[0]])
+    assert both.real.sum(1).tolist() == [9 * 16, 9 * 48]
+    assert torch.allclose(both.logits[0, 0][both.real[0]], alone.logits[0, 0], atol=1e-5)
+
+
+def test_levels_are_laid_out_in_order() -> None:
+    levels = [torch.arange(4.0).view(1, 1, 2, 2), torch.tensor([[[[9.0]]]])]
+    positions = flatten_levels([levels])
+    assert positions.x.flatten().tolist() == [0, 1, 2, 3, 9]
+    assert positions.shapes == [(2, 2), (1, 1)]
+
+
+@pytest.mark.parametrize("conditioning", ["attention", "depthwise"])
+@pytest.mark.parametrize("conv", ["before", "after"])
+def test_supports_steer_the_rpn(conditioning: str, conv: str) -> None:
+    config = replace(TINY, rpn=replace(TINY.rpn, conditioning=conditioning, conv=conv))
+    output = rpn_output(config, [(96, 128)], [[0], [1]])
+    assert (output.logits[0, 0] - output.logits[0, 1]).abs().max() > 1e-6
+
+
+def test_an_ordinary_rpn_is_the_same_for_every_class() -> None:
+    config = replace(TINY, rpn=replace(TINY.rpn, conditioning="none"))
+    assert rpn_output(config, [(96, 128)], [[0], [1]]).logits.shape[1] == 1
+
+
+def test_proposals_are_inside_thin_and_ranked() -> None:
+    output = rpn_output(TINY, [(96, 128), (64, 64)], [[0], [1]])
+    proposals = propose(output, [(96, 128), (64, 64)], RULE, union=False)
+    assert proposals.boxes.shape[:2] == (2, 2)
+    for e, (height, width) in enumerate([(96, 128), (64, 64)]):
+        for k in range(2):
+            boxes = proposals.boxes[e, k][proposals.mask[e, k]]
+            assert (boxes >= 0).all()
+            assert (boxes[:, 2] <= width).all()
+            assert (boxes[:, 3] <= height).all()
+            assert (box_iou(boxes, boxes).triu(1) <= 0.7).all()
+            logits = proposals.objectness[e, k][proposals.mask[e, k]]
+            assert (logits.diff() <= 0).all()
+
+
+def test_a_union_has_a_logit_for_every_class() -> None:
+    output = rpn_output(TINY, [(96, 128)], [[0], [1], [2]])
+    proposals = propose(output, [(96, 128)], RULE, union=True)
+    assert proposals.boxes.shape[:2] == (1, 1)
+    assert proposals.objectness.shape == (1, 3, proposals.boxes.shape[2])
+
+
+def test_boxes_that_are_too_small_or_not_finite_go() -> None:
+    boxes = torch.tensor([[0.0, 0, 0.5, 50], [0, 0, float("nan"), 9], [0, 0, 20, 20]])
+    kept, rows = best_boxes(boxes, torch.tensor([3.0, 2, 1]), (64, 64), RULE)
+    assert rows.tolist() == [2]
+    assert kept.tolist() == [[0, 0, 20, 20]]
+
+
+def test_padding_short_lists() -> None:
+    padded, mask = pad_rows([torch.ones(2, 4), torch.zeros(0, 4)])
+    assert padded.shape == (2, 2, 4)
+    assert mask.tolist() == [[True, True], [False, False]]
+    assert pad_rows([torch.zeros(0, 4)])[0].shape == (1, 1, 4)
