@@ -160,30 +160,40 @@ class TenetRPN(nn.Module):
 def propose(output: RPNOutput, sizes: list[tuple[int, int]], rule: Filter, union: bool) -> Proposals:
     """Decode, rank, cut and thin out every picture's boxes, without gradient.
 
-    With `union` the classes' proposals of a picture become one list, in which each box has a logit for
-    every class; otherwise each class keeps its own.
+    Each class keeps its own. With `union` the classes share one list of `rule.post_nms` boxes, in which a
+    box has a logit for every class.
     """
-    classes = output.logits.shape[1]
+    union = union and output.logits.shape[1] > 1  # of one class there is nothing to unite
     boxes_kept, logits_kept = [], []
     with torch.no_grad():
         for e, size in enumerate(sizes):
             real = output.real[e]
-            anchors, logits = output.anchors[real], output.logits[e][:, real]  # (m, 4), (K', m)
-            decoded = decode_boxes(output.deltas[e][:, real], anchors)  # (K', m, 4)
-            own = [best_boxes(decoded[k], logits[k], size, rule) for k in range(classes)]
-            if not union or classes == 1:
-                boxes_kept += [boxes for boxes, _ in own]
-                logits_kept += [logits[k][rows].unsqueeze(-1) for k, (_, rows) in enumerate(own)]
+            logits = output.logits[e][:, real]  # (K', m)
+            decoded = decode_boxes(output.deltas[e][:, real], output.anchors[real])  # (K', m, 4)
+            if union:
+                boxes, rows = _best_of_any_class(decoded, logits, size, rule)
+                boxes_kept.append(boxes)
+                logits_kept.append(logits[:, rows].mT)  # (P, K)
                 continue
-            boxes = torch.cat([boxes for boxes, _ in own])
-            scores = torch.cat([logits[:, rows] for _, rows in own], 1).mT  # (n, K)
-            own_score = torch.cat([logits[k][rows] for k, (_, rows) in enumerate(own)])
-            one, rows = best_boxes(boxes, own_score, size, rule._replace(pre_nms=len(boxes)))
-            boxes_kept.append(one)
-            logits_kept.append(scores[rows])
-    lead = (len(sizes), 1 if union else classes)
+            for own, own_logits in zip(decoded, logits, strict=True):
+                boxes, rows = best_boxes(own, own_logits, size, rule)
+                boxes_kept.append(boxes)
+                logits_kept.append(own_logits[rows].unsqueeze(-1))  # (P, 1)
     boxes, mask = pad_rows(boxes_kept)
     objectness, _ = pad_rows(logits_kept)  # (E·K', P, 1 or K)
-    boxes, mask, objectness = (t.unflatten(0, lead) for t in (boxes, mask, objectness))
-    objectness = objectness.squeeze(1).mT if union and classes > 1 else objectness.squeeze(-1)
+    boxes, mask, objectness = (x.unflatten(0, (len(sizes), -1)) for x in (boxes, mask, objectness))
+    objectness = objectness.squeeze(1).mT if union else objectness.squeeze(-1)
     return Proposals(boxes, objectness, torch.ones_like(boxes[..., 0]), mask)
+
+
+def _best_of_any_class(
+    decoded: Tensor, logits: Tensor, size: tuple[int, int], rule: Filter
+) -> tuple[Tensor, Tensor]:
+    """Boxes (K, m, 4) with logits (K, m) → one list, each anchor by its best rank in any class.
+
+    Ranks, not logits: a class whose logits are low all over must not lose its best boxes to another.
+    """
+    ranks = logits.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
+    best, owner = ranks.min(0)
+    columns = torch.arange(decoded.shape[1], device=decoded.device)
+    return best_boxes(decoded[owner, columns], -best.float(), size, rule)

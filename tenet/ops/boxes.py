@@ -10,7 +10,7 @@ from tenet.errors import InputError
 MAX_LOG_SCALE = math.log(1000 / 16)
 """Most that a delta may enlarge an anchor, so that exp cannot overflow."""
 
-NMS_BLOCK = 1024
+NMS_BLOCK = 256
 """Boxes whose mutual overlaps are held in memory at once by `nms`."""
 
 
@@ -106,16 +106,15 @@ def nms(
         raise InputError(f"scores: expected shape ({len(boxes)},) to match boxes, got {tuple(scores.shape)}")
     boxes, scores = boxes.detach(), scores.detach()
     order = scores.argsort(descending=True, stable=True)
-    kept: list[Tensor] = []
+    kept = order[:0]
     for start in range(0, len(order), NMS_BLOCK):
         block = order[start : start + NMS_BLOCK]
-        for earlier in kept:
-            if len(block):
-                block = block[~_overlaps(boxes, groups, block, earlier, iou_threshold).any(1)]
-        kept.append(block[_keep_within(_overlaps(boxes, groups, block, block, iou_threshold))])
-        if limit is not None and sum(map(len, kept)) >= limit:
+        block = block[~_overlaps(boxes, groups, block, kept, iou_threshold).any(1)]
+        block = block[_keep_within(_overlaps(boxes, groups, block, block, iou_threshold))]
+        kept = torch.cat([kept, block])
+        if limit is not None and len(kept) >= limit:
             break
-    return torch.cat(kept)[:limit] if kept else order
+    return kept[:limit]
 
 
 def _overlaps(boxes: Tensor, groups: Tensor | None, a: Tensor, b: Tensor, threshold: float) -> Tensor:

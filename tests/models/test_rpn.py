@@ -105,6 +105,15 @@ def test_a_union_has_a_logit_for_every_class() -> None:
     assert proposals.objectness.shape == (1, 3, proposals.boxes.shape[2])
 
 
+def test_a_union_gives_every_class_its_best_box() -> None:
+    """Even a class whose logits are low all over."""
+    output = rpn_output(TINY, [(96, 128)], [[0], [1]])
+    output = output._replace(logits=output.logits - torch.tensor([0.0, 50.0])[None, :, None])
+    best = propose(output, [(96, 128)], RULE._replace(post_nms=1), union=False).boxes[0, :, 0]
+    union = propose(output, [(96, 128)], RULE, union=True).boxes[0, 0]
+    assert (box_iou(best, union).max(1).values > 0.7).all()
+
+
 def test_boxes_that_are_too_small_or_not_finite_go() -> None:
     boxes = torch.tensor([[0.0, 0, 0.5, 50], [0, 0, float("nan"), 9], [0, 0, 20, 20]])
     kept, rows = best_boxes(boxes, torch.tensor([3.0, 2, 1]), (64, 64), RULE)
