@@ -8,7 +8,7 @@ channels of the C5 map, S the side of a region's map (N = S·S positions).
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tenet.errors import InputError
 
@@ -56,6 +56,73 @@ class Detections:
         """A picture in which nothing was found."""
         none = np.zeros(0, np.int64)
         return Detections(np.zeros((0, 4), np.float32), np.zeros(0, np.float32), none, none)
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """What is annotated in one picture, whatever format it was read from.
+
+    boxes      (n, 4) float32, xyxy in pixels of the upright picture, edges and not pixel numbers: a box
+               that covers the whole of a W × H picture is (0, 0, W, H)
+    labels     (n,)   int64, row of the class in the dataset's class list
+    ignore     (n,)   bool, neither an object to find nor a mistake to find: VOC's `difficult`, COCO's
+               `iscrowd`
+    crowd      (n,)   bool, the part of `ignore` that is one box around a group (COCO's `iscrowd`)
+    truncated  (n,)   bool, the object goes on outside its box (VOC's `truncated`)
+    """
+
+    boxes: FloatArray
+    labels: NDArray[np.int64]
+    ignore: NDArray[np.bool_]
+    crowd: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+
+    def __post_init__(self) -> None:
+        _expect(self.boxes, "boxes", ("n", 4))
+        n = len(self.boxes)
+        for name in ("labels", "ignore", "crowd", "truncated"):
+            _expect(getattr(self, name), name, (n,))
+        if not np.isfinite(self.boxes).all():
+            raise InputError("Target: expected finite boxes, got NaN or infinity")
+        if n and not (self.boxes[:, 2:] > self.boxes[:, :2]).all():
+            row = int(np.argmin((self.boxes[:, 2:] > self.boxes[:, :2]).all(axis=1)))
+            raise InputError(
+                f"Target: expected boxes (x1, y1, x2, y2) with x2 > x1 and y2 > y1, "
+                f"got {self.boxes[row].tolist()} in row {row}"
+            )
+        if n and self.labels.min() < 0:
+            raise InputError(f"Target: expected labels of at least 0, got {int(self.labels.min())}")
+        if (self.crowd & ~self.ignore).any():
+            raise InputError("Target: expected every crowd box to be ignored as well; set ignore there")
+
+    def __len__(self) -> int:
+        return len(self.boxes)
+
+    @staticmethod
+    def of(
+        boxes: ArrayLike,
+        labels: ArrayLike,
+        ignore: ArrayLike | None = None,
+        crowd: ArrayLike | None = None,
+        truncated: ArrayLike | None = None,
+    ) -> "Target":
+        """A target from lists; flags that are not given are off. Boxes as in the class: xyxy, pixels."""
+        box_rows = np.asarray(boxes, np.float32).reshape(-1, 4)
+        off = np.zeros(len(box_rows), np.bool_)
+        crowd_rows = off if crowd is None else np.asarray(crowd, np.bool_)
+        return Target(
+            boxes=box_rows,
+            labels=np.asarray(labels, np.int64).reshape(-1),
+            ignore=crowd_rows if ignore is None else np.asarray(ignore, np.bool_) | crowd_rows,
+            crowd=crowd_rows,
+            truncated=off if truncated is None else np.asarray(truncated, np.bool_),
+        )
+
+    def select(self, rows: NDArray[np.generic]) -> "Target":
+        """The rows that a mask or an index array names, in its order."""
+        return Target(
+            *(getattr(self, name)[rows] for name in ("boxes", "labels", "ignore", "crowd", "truncated"))
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,1 @@
+"""From files on disk to episodes. Speaks numpy and PIL; loads no torch."""
