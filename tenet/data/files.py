@@ -41,7 +41,10 @@ def write_text(path: Path, content: str) -> None:
 
 def write_json(path: Path, content: object, indent: int | None = None) -> None:
     """`write_bytes` of JSON; NaN is refused, because it is not JSON."""
-    text = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=indent)
+    try:
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=indent)
+    except ValueError as error:
+        raise DataError(f"{path}: expected finite numbers to write, got NaN or infinity") from error
     write_text(path, text + "\n")
 
 

@@ -91,7 +91,7 @@ def scan_yolo(folder: Path, images: Path | None = None) -> Scan:
 
 
 def _trees(folder: Path, images: Path | None) -> list[tuple[str, Path, Path]]:
-    """(part, pictures, labels): `images` and `labels` in the folder, or in each of its parts (`train/images`)."""
+    """(part, pictures, labels) of the folder itself, or of each of its parts (`train/images`)."""
     if images is not None:
         return [("", images, folder / "labels")]
     if (folder / "labels").is_dir():

@@ -1,0 +1,303 @@
+"""Episodes (spec 9): a query picture, and K classes with Z shots each.
+
+Shape letters: K ways (classes of the episode), Z shots, S the side of a support crop, G boxes of the
+query. The ancestor's 2-way contrastive episode is K = 2: way 0 is a class of the query, way 1 a class
+that is absent from it.
+
+Episode number `index` of seed `seed` is a function of those two numbers and the set, never of what was
+drawn before it: any process can make any episode.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenet.data.dataset import Dataset, Record
+from tenet.data.shots import ShotList, ShotRef, candidates
+from tenet.data.transforms import flip, query_size, resize, stretched_size, support_crop
+from tenet.errors import ConfigError, DataError, InputError
+
+SAMPLING = ("balanced", "frequency")
+OTHERS = ("absent", "any")
+
+
+@dataclass(frozen=True)
+class EpisodeSettings:
+    """How episodes are drawn. Defaults are the ancestor's (spec 9)."""
+
+    ways: int = 2
+    """K, classes in an episode."""
+    shots: int = 5
+    """Z, shots of each class."""
+    min_shots: int = 0
+    """With 1 to Z here, each way draws its number of shots from this to Z (uneven shots); 0 takes Z."""
+    others: str = "absent"
+    """The ways after the first: `absent` from the query (contrastive), or `any` other class."""
+    sampling: str = "balanced"
+    """`balanced`: each class equally often. `frequency`: as often as pictures show it."""
+    query_sizes: tuple[int, ...] = (600,)
+    """Shorter side of the query in pixels; of several one is drawn (multi-scale training)."""
+    query_longer: int = 1000
+    """The most that the query's longer side may have, in pixels."""
+    support_size: int = 320
+    """S, side of a support crop in pixels."""
+    context: float = 16
+    """Pixels of surroundings on each side of a shot, before scaling."""
+    min_shot_side: float = 16
+    """Boxes with a side below this many pixels are not used as shots."""
+    flip: float = 0.5
+    """How often the query is mirrored, and, on its own, each shot."""
+    aspect: tuple[float, float] = (1.0, 1.0)
+    """The query's aspect is multiplied by a number drawn between these; (3/4, 4/3) for squashed sets."""
+    support_aspect: tuple[float, float] = (1.0, 1.0)
+    """The same for each shot."""
+
+    def __post_init__(self) -> None:
+        if self.ways < 1 or self.shots < 1 or not 0 <= self.min_shots <= self.shots:
+            raise ConfigError(
+                "episodes: expected ways and shots of at least 1 and min_shots from 0 to shots, "
+                f"got {self.ways}, {self.shots} and {self.min_shots}"
+            )
+        for name, value, allowed in (("others", self.others, OTHERS), ("sampling", self.sampling, SAMPLING)):
+            if value not in allowed:
+                raise ConfigError(f"episodes.{name}: expected one of {', '.join(allowed)}; got {value!r}")
+        if not self.query_sizes or min(self.query_sizes) < 1 or max(self.query_sizes) > self.query_longer:
+            raise ConfigError(
+                f"episodes.query_sizes: expected sizes from 1 to query_longer ({self.query_longer}), "
+                f"got {self.query_sizes}"
+            )
+        if self.support_size < 8 or self.context < 0 or not 0 <= self.flip <= 1:
+            raise ConfigError("episodes: expected support_size >= 8, context >= 0 and 0 <= flip <= 1")
+        for name in ("aspect", "support_aspect"):
+            low, high = getattr(self, name)
+            if not 0 < low <= high:
+                raise ConfigError(f"episodes.{name}: expected 0 < low <= high, got {(low, high)}")
+
+
+@dataclass(frozen=True, eq=False)
+class Episode:
+    """A query and its K-way Z-shot support.
+
+    query       (H, W, 3) uint8 RGB
+    boxes       (G, 4) float32, xyxy in pixels of `query`: every annotated object
+    ways        (G,) int64, the way of each box, -1 for an object of a class that is no way
+    ignore      (G,) bool, boxes that are neither to be found nor wrong to find
+    crops       (K, Z, S, S, 3) uint8 RGB, zero where `shot_mask` is off
+    crop_boxes  (K, Z, 4) float32, xyxy in pixels of the crop: the object without context and padding
+    shot_mask   (K, Z) bool, which shots there are
+    classes     K class names; way 0 is in the query
+    query_id    the query picture's id
+    shot_ids    for each way its shots, as (picture id, box id)
+    """
+
+    query: NDArray[np.uint8]
+    boxes: NDArray[np.float32]
+    ways: NDArray[np.int64]
+    ignore: NDArray[np.bool_]
+    crops: NDArray[np.uint8]
+    crop_boxes: NDArray[np.float32]
+    shot_mask: NDArray[np.bool_]
+    classes: tuple[str, ...]
+    query_id: str
+    shot_ids: tuple[tuple[tuple[str, int], ...], ...]
+
+    def __post_init__(self) -> None:
+        k, z = self.shot_mask.shape
+        side = self.crops.shape[2] if self.crops.ndim == 5 else -1
+        expected = {
+            "query": (*self.query.shape[:2], 3),
+            "boxes": (len(self.boxes), 4),
+            "ways": (len(self.boxes),),
+            "ignore": (len(self.boxes),),
+            "crops": (k, z, side, side, 3),
+            "crop_boxes": (k, z, 4),
+        }
+        for name, shape in expected.items():
+            if getattr(self, name).shape != shape:
+                raise InputError(f"Episode.{name}: expected shape {shape}, got {getattr(self, name).shape}")
+        if len(self.classes) != k or len(self.shot_ids) != k:
+            raise InputError(f"Episode: expected {k} classes and lists of shots, got {len(self.classes)}")
+        if not self.shot_mask.any(axis=1).all():
+            raise InputError("Episode: expected at least one shot of each class, got a class without")
+        if len(self.ways) and not -1 <= self.ways.min() <= self.ways.max() < k:
+            raise InputError(f"Episode.ways: expected -1 to {k - 1}, got {self.ways.tolist()}")
+
+
+class EpisodeSource:
+    """Episodes of a set: `source[index]` for any index from 0. Picklable, so that workers can have it.
+
+    dataset   queries; with only the classes that may be used (`Dataset.with_classes`)
+    shots     where the shots come from: a `ShotList` (fine-tuning), or all boxes of `support`
+    support   the set that holds the shots; the same as `dataset` by default. Only a picture that is the
+              same file as the query is kept out of the shots.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        settings: EpisodeSettings | None = None,
+        seed: int = 0,
+        shots: ShotList | None = None,
+        support: Dataset | None = None,
+    ) -> None:
+        self.dataset = dataset
+        self.settings = settings or EpisodeSettings()
+        self.seed = seed
+        self.support = support or dataset
+        self._record_of = {record.id: record for record in self.support.records}
+        self._pool = self._shot_pool(shots)
+        self._queries = self._query_rows()
+        self._present = [frozenset(record.target.labels.tolist()) for record in dataset.records]
+        self._labels = np.array(sorted(self._queries), np.int64)
+        if not len(self._labels):
+            raise DataError(
+                f"{dataset.name}: expected a class with a query and a shot in another picture, found none; "
+                f"is min_shot_side ({self.settings.min_shot_side} px) too large?"
+            )
+        if self.settings.ways > len(self._pool):
+            raise DataError(
+                f"{dataset.name}: expected at least {self.settings.ways} classes with shots for as many ways, "
+                f"got {len(self._pool)}"
+            )
+        counts = np.array([len(self._queries[label]) for label in self._labels.tolist()], np.float64)
+        self._weights = counts / counts.sum()
+
+    def _shot_pool(self, shots: ShotList | None) -> dict[int, tuple[ShotRef, ...]]:
+        """Shots of each class, by its row in the set's class list."""
+        named: dict[str, tuple[ShotRef, ...]]
+        if shots is not None:
+            named = shots.classes
+        else:
+            found = candidates(self.support, self.settings.min_shot_side)
+            named = {name: tuple(refs) for name, refs in found.items()}
+        rows = {name: row for row, name in enumerate(self.dataset.classes)}
+        for name in named:
+            for ref in named[name]:
+                if ref.picture not in self._record_of:
+                    raise DataError(
+                        f"shots of {name}: expected pictures of {self.support.name}, got {ref.picture}; "
+                        "give the set that they were drawn from as `support`"
+                    )
+        return {rows[name]: refs for name, refs in named.items() if name in rows and refs}
+
+    def _query_rows(self) -> dict[int, list[int]]:
+        """For each class that has shots, the pictures that can be its query: those that show it and
+        leave at least one shot in another picture."""
+        homes = {label: {self._home(ref.picture) for ref in refs} for label, refs in self._pool.items()}
+        found: dict[int, list[int]] = {}
+        for row, record in enumerate(self.dataset.records):
+            shown = set(record.target.labels[~record.target.ignore].tolist())
+            for label in sorted(shown & set(homes)):
+                if homes[label] - {_identity(record)}:
+                    found.setdefault(label, []).append(row)
+        return found
+
+    def _home(self, picture: str) -> str:
+        return _identity(self._record_of[picture])
+
+    def __getitem__(self, index: int) -> Episode:
+        """Episode number `index`."""
+        if index < 0:
+            raise InputError(f"episode index: expected at least 0, got {index}")
+        rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([self.seed, index])))
+        row, labels = self._draw_classes(rng)
+        record = self.dataset.records[row]
+        query, boxes = self._query(rng, record)
+        shots = [self._draw_shots(rng, label, record) for label in labels]
+        crops, crop_boxes, mask = self._crops(rng, shots)
+        ways = np.full(len(boxes), -1, np.int64)
+        for way, label in enumerate(labels):
+            ways[record.target.labels == label] = way
+        return Episode(
+            query=query,
+            boxes=boxes,
+            ways=ways,
+            ignore=record.target.ignore.copy(),
+            crops=crops,
+            crop_boxes=crop_boxes,
+            shot_mask=mask,
+            classes=tuple(self.dataset.classes[label] for label in labels),
+            query_id=record.id,
+            shot_ids=tuple(tuple((ref.picture, ref.box_id) for ref in refs) for refs in shots),
+        )
+
+    def _draw_classes(self, rng: np.random.Generator) -> tuple[int, list[int]]:
+        """(row of the query, the ways' classes). A query that leaves too few absent classes is drawn
+        again, which is still a function of seed and index alone."""
+        balanced = self.settings.sampling == "balanced"
+        for _ in range(100):
+            label = int(rng.choice(self._labels, p=None if balanced else self._weights))
+            row = int(rng.choice(self._queries[label]))
+            home = _identity(self.dataset.records[row])
+            shown = self._present[row] if self.settings.others == "absent" else frozenset({label})
+            others = [
+                other
+                for other, refs in sorted(self._pool.items())
+                if other not in shown and any(self._home(ref.picture) != home for ref in refs)
+            ]
+            if len(others) >= self.settings.ways - 1:
+                drawn = rng.choice(len(others), self.settings.ways - 1, replace=False)
+                return row, [label, *(others[number] for number in drawn.tolist())]
+        raise DataError(
+            f"{self.dataset.name}: expected pictures from which {self.settings.ways - 1} classes are absent, "
+            "found none in 100 draws; ask for fewer ways or set others = any"
+        )
+
+    def _query(
+        self, rng: np.random.Generator, record: Record
+    ) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        settings = self.settings
+        shorter = int(rng.choice(settings.query_sizes))
+        width, height = stretched_size(record.width, record.height, _log_uniform(rng, settings.aspect))
+        size = query_size(max(1, round(width)), max(1, round(height)), shorter, settings.query_longer)
+        query, boxes = resize(record.picture(), record.target.boxes, *size)
+        return flip(query, boxes) if rng.random() < settings.flip else (query, boxes)
+
+    def _draw_shots(self, rng: np.random.Generator, label: int, query: Record) -> list[ShotRef]:
+        home = _identity(query)
+        refs = [ref for ref in self._pool[label] if self._home(ref.picture) != home]
+        most = min(self.settings.shots, len(refs))
+        least = min(self.settings.min_shots or most, most)
+        count = int(rng.integers(least, most + 1))
+        return [refs[number] for number in rng.choice(len(refs), count, replace=False).tolist()]
+
+    def _crops(
+        self, rng: np.random.Generator, shots: list[list[ShotRef]]
+    ) -> tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.bool_]]:
+        settings = self.settings
+        k, z, side = len(shots), settings.shots, settings.support_size
+        crops = np.zeros((k, z, side, side, 3), np.uint8)
+        boxes = np.zeros((k, z, 4), np.float32)
+        mask = np.zeros((k, z), np.bool_)
+        for way, refs in enumerate(shots):
+            for shot, ref in enumerate(refs):
+                crops[way, shot], boxes[way, shot] = self._crop(rng, ref)
+                mask[way, shot] = True
+        return crops, boxes, mask
+
+    def _crop(self, rng: np.random.Generator, ref: ShotRef) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        settings = self.settings
+        record = self._record_of[ref.picture]
+        picture, boxes = record.picture(), record.target.boxes[ref.box : ref.box + 1]
+        aspect = _log_uniform(rng, settings.support_aspect)
+        if aspect != 1:
+            width, height = stretched_size(record.width, record.height, aspect)
+            picture, boxes = resize(picture, boxes, max(1, round(width)), max(1, round(height)))
+        crop, box = support_crop(picture, boxes[0], settings.support_size, settings.context)
+        if rng.random() < settings.flip:
+            crop, flipped = flip(crop, box[None])
+            box = flipped[0]
+        return crop, box
+
+
+def _identity(record: Record) -> str:
+    """What makes two records one picture: the file, or the id of a picture that is in memory only."""
+    return record.id if record.pixels is not None else str(record.path)
+
+
+def _log_uniform(rng: np.random.Generator, bounds: tuple[float, float]) -> float:
+    # Drawn even where the bounds are one: then a setting does not shift the random numbers after it.
+    share = float(rng.random())
+    low, high = np.log(bounds[0]), np.log(bounds[1])
+    return float(np.exp(low + (high - low) * share)) if high > low else bounds[0]

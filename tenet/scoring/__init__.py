@@ -1,0 +1,1 @@
+"""From detections to numbers. Speaks numpy; loads no torch."""
