@@ -157,7 +157,7 @@ class EpisodeSource:
             )
         if self.settings.ways > len(self._pool):
             raise DataError(
-                f"{dataset.name}: expected at least {self.settings.ways} classes with shots for as many ways, "
+                f"{dataset.name}: expected at least {self.settings.ways} classes with shots, "
                 f"got {len(self._pool)}"
             )
         counts = np.array([len(self._queries[label]) for label in self._labels.tolist()], np.float64)
