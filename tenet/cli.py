@@ -16,8 +16,10 @@ from tenet.version import __version__
 # command: (module, one line of help)
 COMMANDS: dict[str, tuple[str, str]] = {
     "bench": ("tenet.commands.bench", "measure speed and memory, as ratios within one run"),
+    "data": ("tenet.commands.data", "check, repair, convert, split and make sets of annotated pictures"),
     "demo": ("tenet.commands.demo", "see the detector at work on a photograph"),
     "models": ("tenet.commands.models", "list the configurations, or print one with its size"),
+    "score": ("tenet.commands.score", "score detections against ground truth"),
 }
 
 EXIT_OK, EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130

@@ -3,6 +3,7 @@
 examples:
   tenet bench tso          the Tensor Shrinkage Operator, dense against fast
   tenet bench ops          RoIAlign and NMS
+  tenet bench data         episodes per second, and how long training would wait for them
 """
 
 import argparse
@@ -12,6 +13,7 @@ from importlib import import_module
 BENCHMARKS: dict[str, tuple[str, str]] = {
     "tso": ("tenet.bench.tso", "Tensor Shrinkage Operator: dense against fast, and at the paper's size"),
     "ops": ("tenet.bench.ops", "RoIAlign and NMS against plain versions"),
+    "data": ("tenet.bench.data", "episodes per second, and how long training would wait for them"),
 }
 
 

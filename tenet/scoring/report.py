@@ -3,7 +3,7 @@ and as a text table. Values are shares, 0 to 1; the table shows percent.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,7 +101,7 @@ class Summary:
         return document
 
 
-def summarise(runs: Sequence[Scores], groups: dict[str, Iterable[str]] | None = None) -> Summary:
+def summarise(runs: Sequence[Scores], groups: Mapping[str, Iterable[str]] | None = None) -> Summary:
     """Runs that differ in their seed alone, brought together.
 
     groups  names of groups and their classes, such as {"base": …, "novel": …}; a group of which no

@@ -1,0 +1,57 @@
+"""What the commands share: progress on a terminal, and where JSON goes."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tenet.data.files import write_json
+
+
+def progress(items: Iterable[Any], total: int) -> Iterable[Any]:
+    """`items` with a bar on stderr, only where that is a terminal."""
+    if not sys.stderr.isatty():
+        return items
+    from tqdm import tqdm
+
+    return iter(tqdm(items, total=total, file=sys.stderr, leave=False))
+
+
+def emit_json(document: object, where: str) -> None:
+    """Write `--json FILE`; `-` is stdout."""
+    if where == "-":
+        print(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1))
+    else:
+        write_json(Path(where), document, indent=1)
+
+
+def add_set_arguments(parser: argparse.ArgumentParser) -> None:
+    """How to read a set: shared by the commands that do."""
+    parser.add_argument(
+        "--format", choices=("coco", "fsod", "voc", "yolo"), help="its format, if not detected"
+    )
+    parser.add_argument("--images", type=Path, metavar="FOLDER", help="where its pictures are, if elsewhere")
+    parser.add_argument("--set", dest="image_set", metavar="NAME", help="VOC: an image set, such as trainval")
+
+
+def names(text: str) -> list[str]:
+    """Class names, separated by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def size(text: str) -> tuple[int, int]:
+    """`640x480` as (640, 480)."""
+    try:
+        width, height = (int(side) for side in text.lower().split("x"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected WIDTHxHEIGHT such as 320x240, got {text!r}") from None
+    return width, height
+
+
+def at_least_one(text: str) -> int:
+    """A whole number from 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
+    return int(text)

@@ -1,0 +1,41 @@
+"""Look at, repair, convert, split and make sets of annotated pictures.
+
+Sets are COCO JSON, FSOD JSON, VOC devkits or YOLO folders; which it is, is seen from the layout.
+
+examples:
+  tenet data check voc2007_trainval.json
+  tenet data convert VOCdevkit/VOC2007 out --to coco --set trainval
+  tenet data shots voc2007_trainval.json --shots 5 --seed 0 --min-side 32 --out shots.json
+  tenet data synthetic demo --images 200 --classes 20
+"""
+
+import argparse
+from importlib import import_module
+
+# sub-verb: (module, one line of help)
+VERBS: dict[str, tuple[str, str]] = {
+    "check": ("tenet.commands.data_check", "what is in a set, and everything that is wrong with it"),
+    "convert": ("tenet.commands.data_convert", "write a set in another format"),
+    "shots": ("tenet.commands.data_shots", "draw the shots that teach each class, by seed or from a list"),
+    "split": ("tenet.commands.data_split", "write the base or the novel side of a set"),
+    "leakage": ("tenet.commands.data_leakage", "whether a training set holds anything of a test set"),
+    "synthetic": ("tenet.commands.data_synthetic", "make a set of drawn objects with exact boxes"),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for name, (module, summary) in VERBS.items():
+        implementation = import_module(module)
+        verb = verbs.add_parser(
+            name,
+            help=summary,
+            description=implementation.__doc__,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        implementation.add_arguments(verb)
+        verb.set_defaults(run_verb=implementation.run)
+
+
+def run(args: argparse.Namespace) -> int:
+    return int(args.run_verb(args))
