@@ -19,7 +19,7 @@ from PIL import Image, ImageOps
 
 from tenet.errors import DataError
 
-FORMATS = ("JPEG", "PNG", "WEBP", "AVIF", "MPO", "GIF", "BMP", "TIFF", "PPM", "JPEG2000", "TGA")
+FORMATS = ("JPEG", "PNG", "WEBP", "AVIF", "GIF", "BMP", "TIFF", "PPM", "JPEG2000")
 SUFFIXES = (
     ".jpg",
     ".jpeg",
