@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
         support_size=args.support_size,
     )
     with tempfile.TemporaryDirectory() as folder:
-        path = args.data or write_synthetic(Path(folder), images=200, size=(500, 375))
+        path = args.data or write_synthetic(Path(folder), images=80, size=(500, 375))
         source = EpisodeSource(read_dataset(path), settings)
         rows = []
         for workers in (int(word) for word in args.workers.split(",")):

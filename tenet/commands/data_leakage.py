@@ -35,5 +35,6 @@ def run(args: argparse.Namespace) -> int:
     for leak in leaks[: args.limit]:
         print(leak)
     more = f" ({len(leaks) - args.limit} not shown)" if len(leaks) > args.limit else ""
-    print(f"{len(leaks)} leaks{more}" if leaks else "no leak")
+    count = "1 leak" if len(leaks) == 1 else f"{len(leaks)} leaks"
+    print(f"{count}{more}" if leaks else "no leak")
     return 1 if leaks else 0

@@ -97,7 +97,8 @@ def box_defects(scan: Scan) -> list[Defect]:
     """Boxes that are not finite, empty, or outside their picture, in order."""
     found: list[Defect] = []
     for row, entry in enumerate(scan.entries):
-        if not len(entry):
+        # YOLO's boxes are shares: without a picture's size there are no pixels to judge.
+        if not len(entry) or (scan.layout == "yolo" and not entry.width):
             continue
         boxes = entry.boxes
         frame = np.array([entry.width, entry.height, entry.width, entry.height], np.float64)
