@@ -33,6 +33,13 @@ def one_panel() -> tuple[Any, Any]:
     return figure, figure.subplots()
 
 
+def twenty_colours() -> Any:
+    """Colours that tell twenty lines apart."""
+    from matplotlib import colormaps
+
+    return [colormaps["tab20"](row) for row in range(20)]
+
+
 def save_figure(figure: Any, path: Path) -> None:
     """Write a figure as PNG, whole or not at all."""
     stream = io.BytesIO()

@@ -38,7 +38,8 @@ def load(
     """`source[index]` for each of `indices`, in their order.
 
     workers  processes that make items; 0 makes them here, when they are asked for
-    ahead    items under way at once; three for each worker by default
+    ahead    items under way at once; by default four for each worker and at least eight, so that a batch
+             is ready when a step ends
     A worker that dies, by the system for want of memory or otherwise, is a DataError; what an item
     itself raises is raised here in its place. Leaving the loop early stops the workers.
     """
@@ -48,7 +49,7 @@ def load(
         for index in indices:
             yield source[index]
         return
-    ahead = 3 * workers if ahead is None else max(ahead, 1)
+    ahead = max(8, 4 * workers) if ahead is None else max(ahead, 1)
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(source,))
     try:

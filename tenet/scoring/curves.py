@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tenet.figures import one_panel, save_figure
+from tenet.figures import one_panel, save_figure, twenty_colours
 from tenet.scoring.report import Scores
 
 MOST_CURVES = 20
@@ -15,6 +15,7 @@ def draw_curves(scores: Scores, path: Path) -> None:
     defined = [score for score in scores.classes if score.positives]
     shown = sorted(defined, key=lambda score: -score.positives)[:MOST_CURVES]
     figure, axes = one_panel()
+    axes.set_prop_cycle(color=twenty_colours())
     grid = np.linspace(0, 1, 101)
     levels = []
     for score in defined:
