@@ -10,7 +10,7 @@ examples:
 import argparse
 from pathlib import Path
 
-from tenet.commands.console import at_least_one, size
+from tenet.commands.console import at_least_one, progress, size
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +32,6 @@ def run(args: argparse.Namespace) -> int:
     if args.seed < 0:
         raise InputError(f"--seed: expected at least 0, got {args.seed}")
     new_folder(args.out)
-    path = write_synthetic(args.out, args.images, args.classes, args.size, args.seed, args.objects)
+    path = write_synthetic(args.out, args.images, args.classes, args.size, args.seed, args.objects, progress)
     print(f"{path}: {args.images} pictures of {args.size[0]} × {args.size[1]}, {args.classes} classes")
     return 0

@@ -82,7 +82,8 @@ def open_picture(
                 f"{name}: expected a whole picture, but it cannot be decoded ({error}); "
                 "it is truncated or damaged: fetch it again"
             ) from error
-    return np.asarray(rgb, np.uint8)
+    # A copy, because Pillow's own memory is read-only and torch warns of that.
+    return np.array(rgb, np.uint8)
 
 
 def picture_size(source: Source, name: str | None = None) -> tuple[int, int]:

@@ -5,7 +5,9 @@ classes of its train and its test file).
 """
 
 import hashlib
+import os
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from tenet.data.dataset import Dataset
+from tenet.data.dataset import Dataset, Record
 from tenet.data.voc import CLASSES as VOC_CLASSES
 from tenet.errors import DataError, InputError
 
@@ -193,9 +195,15 @@ def _same_looks(train: Dataset, test: Dataset) -> list[tuple[int, int]]:
 def _thumbnails(dataset: Dataset) -> NDArray[np.float32]:
     """(n, 256) grey thumbnails of mean 0 and length 1."""
     rows = np.zeros((len(dataset), 256), np.float32)
-    for row, record in enumerate(dataset.records):
-        small = Image.fromarray(record.picture()).convert("L").resize((16, 16), Image.Resampling.BOX)
-        values = np.asarray(small, np.float32).ravel()
-        values = values - values.mean()
-        rows[row] = values / max(float(np.linalg.norm(values)), 1e-6)
+    # Pillow decodes outside the interpreter's lock: threads keep the cores busy.
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for row, values in enumerate(pool.map(_thumbnail, dataset.records)):
+            rows[row] = values
     return rows
+
+
+def _thumbnail(record: Record) -> NDArray[np.float32]:
+    small = Image.fromarray(record.picture()).convert("L").resize((16, 16), Image.Resampling.BOX)
+    values = np.asarray(small, np.float32).ravel()
+    values = values - values.mean()
+    return values / max(float(np.linalg.norm(values)), 1e-6)

@@ -9,19 +9,24 @@ The same arguments give the same set with one version of numpy; numpy promises t
 the same over versions, but not what it derives from them.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tenet.data.coco import write_coco
+from tenet.data.coco import coco_document
 from tenet.data.dataset import Dataset, Record
+from tenet.data.files import write_bytes, write_json
+from tenet.data.images import encode_png
 from tenet.data.shapes import COLOURS, OUTLINES, TEXTURES
 from tenet.errors import InputError
 from tenet.structures import Target
 
 MAX_HIDDEN = 1 / 3
+Progress = Callable[[Iterable[Any], int], Iterable[Any]]
 _SUPERSAMPLING = 2
 
 
@@ -67,18 +72,26 @@ def synthetic_dataset(
     size     (W, H) of the pictures, each side at least 32
     objects  most objects in a picture; at least 1
     """
+    table = kinds(classes)
+    return _dataset(table, seed, _records(images, table, size, seed, objects))
+
+
+def _dataset(table: tuple[Kind, ...], seed: int, records: Iterable[Record]) -> Dataset:
+    return Dataset(f"synthetic-{seed}", tuple(kind.name for kind in table), tuple(records))
+
+
+def _records(
+    images: int, table: tuple[Kind, ...], size: tuple[int, int], seed: int, objects: int
+) -> Iterator[Record]:
     if images < 1 or objects < 1:
         raise InputError(f"images and objects: expected at least 1, got {images} and {objects}")
     if min(size) < 32 or max(size) > 8192:
         raise InputError(f"size: expected sides of 32 to 8192 pixels, got {size[0]}x{size[1]}")
-    table = kinds(classes)
-    records = []
     boxes_before = 0
     for index in range(images):
         record = _record(index, table, size, seed, objects, boxes_before)
         boxes_before += len(record.target)
-        records.append(record)
-    return Dataset(f"synthetic-{seed}", tuple(kind.name for kind in table), tuple(records))
+        yield record
 
 
 def write_synthetic(
@@ -88,10 +101,21 @@ def write_synthetic(
     size: tuple[int, int] = (320, 240),
     seed: int = 0,
     objects: int = 5,
+    progress: Progress | None = None,
 ) -> Path:
-    """Write a synthetic set as COCO JSON with PNG pictures; returns the JSON file."""
+    """Write `synthetic_dataset` as COCO JSON with PNG pictures, one picture in memory at a time; returns
+    the JSON file. `progress` wraps an iterable and its length, as tqdm does."""
+    table = kinds(classes)
+    stream: Iterable[Record] = _records(images, table, size, seed, objects)
+    if progress is not None:
+        stream = progress(stream, images)
+    records = []
+    for record in stream:
+        if record.pixels is not None:
+            write_bytes(folder / "images" / record.file_name, encode_png(record.pixels))
+        records.append(replace(record, pixels=None))
     path = folder / "annotations.json"
-    write_coco(synthetic_dataset(images, classes, size, seed, objects), path)
+    write_json(path, coco_document(_dataset(table, seed, records)))
     return path
 
 

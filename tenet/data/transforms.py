@@ -20,9 +20,9 @@ def resize(picture: Picture, boxes: Boxes, width: int, height: int) -> tuple[Pic
     old_height, old_width = picture.shape[:2]
     scale = np.array([width / old_width, height / old_height] * 2, np.float32)
     if (width, height) == (old_width, old_height):
-        return picture, boxes.copy()
+        return picture.copy(), boxes.copy()
     scaled = Image.fromarray(picture).resize((width, height), Image.Resampling.BILINEAR)
-    return np.asarray(scaled), boxes * scale
+    return np.array(scaled), boxes * scale
 
 
 def query_size(width: int, height: int, shorter: int, longer: int) -> tuple[int, int]:

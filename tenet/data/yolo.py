@@ -77,8 +77,12 @@ def scan_yolo(folder: Path, images: Path | None = None) -> Scan:
         for path in pictures:
             relative = path.relative_to(image_root)
             label = label_root / relative.with_suffix(".txt")
-            seen.add(label)
             name = (Path(part) / relative).as_posix()
+            if label in seen:
+                detail = f"expected one picture for {label.name}, got {name} as well"
+                defects.append(Defect("duplicate-id", str(path), detail, "drop picture"))
+                continue
+            seen.add(label)
             entries.append(_entry(path, label, name, classes, len(entries), defects))
         for label in sorted(label_root.rglob("*.txt")):
             if label not in seen and label.name not in _NAME_FILES:

@@ -53,6 +53,9 @@ def test_contrastive_episodes(dataset: Dataset) -> None:
         for way, shots in enumerate(episode.shot_ids):
             assert len(set(shots)) == len(shots) == episode.shot_mask[way].sum()
             assert all(picture != episode.query_id for picture, _ in shots)
+        # torch warns of arrays that cannot be written to, and a set's own pixels must never be.
+        assert episode.query.flags.writeable
+        assert not np.shares_memory(episode.query, record.picture())
         height, width = episode.query.shape[:2]
         assert (episode.boxes >= 0).all()
         assert (episode.boxes <= [width, height, width, height]).all()
