@@ -62,8 +62,8 @@ def test_sixteen_bit_grey_keeps_its_range(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "CMYK", "YCbCr", "LAB"])
 def test_other_modes_become_rgb(mode: str, tmp_path: Path) -> None:
     path = tmp_path / "picture.tif"
-    Image.new(mode, (5, 3)).save(path)
-    assert open_picture(path).shape == (3, 5, 3)
+    Image.new(mode, (16, 8)).save(path)
+    assert open_picture(path).shape == (8, 16, 3)
     assert open_picture(path).dtype == np.uint8
 
 
