@@ -19,6 +19,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tenet.commands.console import at_least_one, emit_json, whole_numbers
+
 if TYPE_CHECKING:
     from tenet.data.episodes import EpisodeSource
 
@@ -35,13 +37,14 @@ class Rates:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, metavar="PATH", help="a set; a synthetic one by default")
-    parser.add_argument("--episodes", type=int, default=60, help="episodes to measure (default 60)")
-    parser.add_argument("--step-ms", type=float, default=550, help="a training step (default 550 ms)")
-    parser.add_argument("--batch", type=int, default=4, help="episodes of a step (default 4)")
-    parser.add_argument("--shots", type=int, default=5, help="shots of each of the 2 ways (default 5)")
-    parser.add_argument("--query-size", type=int, default=600, help="query's shorter side (default 600)")
-    parser.add_argument("--support-size", type=int, default=320, help="side of a support crop (default 320)")
-    parser.add_argument("--workers", default="0,1,2", help="numbers of workers (default 0,1,2)")
+    whole = at_least_one
+    parser.add_argument("--episodes", type=whole, default=60, help="episodes to measure (default 60)")
+    parser.add_argument("--step-ms", type=whole, default=550, help="a training step (default 550 ms)")
+    parser.add_argument("--batch", type=whole, default=4, help="episodes of a step (default 4)")
+    parser.add_argument("--shots", type=whole, default=5, help="shots of each of the 2 ways (default 5)")
+    parser.add_argument("--query-size", type=whole, default=600, help="query's shorter side (default 600)")
+    parser.add_argument("--support-size", type=whole, default=320, help="side of a crop (default 320)")
+    parser.add_argument("--workers", type=whole_numbers, default=[0, 1, 2], help="default 0,1,2")
     parser.add_argument("--busy", action="store_true", help="compute during a step instead of pausing")
     parser.add_argument("--json", metavar="FILE", help="the figures as JSON; - is stdout")
 
@@ -97,7 +100,6 @@ def _step(seconds: float, busy: bool) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from tenet.commands.console import emit_json
     from tenet.data.episodes import EpisodeSettings, EpisodeSource
     from tenet.data.formats import read_dataset
     from tenet.data.synthetic import write_synthetic
@@ -112,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
         path = args.data or write_synthetic(Path(folder), images=80, size=(500, 375))
         source = EpisodeSource(read_dataset(path), settings)
         rows = []
-        for workers in (int(word) for word in args.workers.split(",")):
+        for workers in args.workers:
             rates = measure(source, workers, args.episodes, args.batch, args.step_ms / 1000, args.busy)
             rows.append(rates)
             if args.json != "-":

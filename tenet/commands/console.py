@@ -55,3 +55,11 @@ def at_least_one(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
     return int(text)
+
+
+def whole_numbers(text: str) -> list[int]:
+    """`0,1,2` as whole numbers from 0."""
+    words = names(text)
+    if not words or not all(word.isdecimal() for word in words):
+        raise argparse.ArgumentTypeError(f"expected whole numbers such as 0,1,2; got {text!r}")
+    return [int(word) for word in words]

@@ -28,8 +28,8 @@ def load_document(path: Path) -> dict[str, Any]:
     for name in _LISTS:
         if not isinstance(document.get(name), list):
             raise DataError(
-                f"{path}: expected a COCO object with a list of {name}, "
-                f"got {type(document.get(name)).__name__} there"
+                f"{path}: expected a COCO object with lists of images, annotations and categories; "
+                f"{name} is missing or no list"
             )
     return document
 

@@ -17,6 +17,15 @@ from tenet.errors import DataError
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write `path` in one step: a reader sees the old file or the new one, never a half."""
+    try:
+        _write_bytes(path, content)
+    except OSError as error:
+        raise DataError(
+            f"{path}: expected to write there, but it cannot be done ({error.strerror})"
+        ) from error
+
+
+def _write_bytes(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
@@ -83,6 +92,10 @@ def inside(root: Path, name: str) -> Path | None:
 
 def place_picture(source: Path, destination: Path) -> None:
     """Put the picture `source` at `destination` as a hard link, or as a copy where that cannot be."""
+    if not source.is_file():
+        raise DataError(
+            f"{source}: expected a picture to copy, found none; run `tenet data check` on the set"
+        )
     destination.parent.mkdir(parents=True, exist_ok=True)
     if destination.exists():
         if os.path.samefile(source, destination):
@@ -101,5 +114,10 @@ def new_folder(path: Path) -> Path:
     """`path` as an empty folder, created where it is not there; a folder with content is refused."""
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise DataError(f"{path}: expected a new or empty folder to write to, but there is something in it")
-    path.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(
+            f"{path}: expected to create a folder there, but it cannot be done ({error})"
+        ) from error
     return path

@@ -178,6 +178,8 @@ def test_command_exit_codes_json_and_histogram(
     assert "left out: empty-box" in capsys.readouterr().out
     assert main(["data", "check", str(tmp_path / "absent.json")]) == 1
     assert "expected a COCO or FSOD JSON file" in capsys.readouterr().err
+    assert main(["data", "check", str(sound), "--json", str(sound / "below.json")]) == 1
+    assert "expected to write there" in capsys.readouterr().err
     with pytest.raises(SystemExit) as stop:
         main(["data", "check"])
     assert stop.value.code == 2

@@ -225,6 +225,9 @@ def test_bench_prints_its_figures(tmp_path: Path, capsys: pytest.CaptureFixture[
     arguments = ["--data", str(path), "--episodes", "4", "--step-ms", "1", "--query-size", "64"]
     assert main(["bench", "data", *arguments, "--workers", "0", "--json", "-"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
+    for wrong in (["--workers", "a"], ["--batch", "0"]):
+        with pytest.raises(SystemExit):
+            main(["bench", "data", *wrong])
     assert row["workers"] == 0
     assert row["episodes_per_second"] > 0
     assert 0 <= row["wait_share"] <= 1

@@ -127,6 +127,9 @@ def test_conversion_names_what_it_cannot_hold(coco_file: Callable[..., Path], tm
     assert any("1 truncated" in note for note in notes)
     _, notes = convert(scan_path(path), "voc", tmp_path / "v")
     assert any("1 crowd boxes become difficult" in note for note in notes)
+    (path.parent / "images" / "a.png").unlink()
+    with pytest.raises(DataError, match=r"a\.png: expected a picture to copy"):
+        convert(scan_path(path), "yolo", tmp_path / "gone")
     with pytest.raises(DataError, match="expected a new or empty folder"):
         convert(scan_path(path), "coco", tmp_path / "v")
 

@@ -59,7 +59,7 @@ def test_sixteen_bit_grey_keeps_its_range(tmp_path: Path) -> None:
     assert open_picture(tmp_path / "deep.png")[0, :, 0].tolist() == [0, 1, 128, 255]
 
 
-@pytest.mark.parametrize("mode", ["1", "L", "LA", "CMYK", "YCbCr", "LAB"])
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "CMYK", "LAB"])
 def test_other_modes_become_rgb(mode: str, tmp_path: Path) -> None:
     path = tmp_path / "picture.tif"
     Image.new(mode, (16, 8)).save(path)
