@@ -5,7 +5,7 @@ them. `Dataset.of` turns entries without defects into `Record` values that can b
 reports the defects and `fix` repairs them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -240,6 +240,15 @@ class Dataset:
             if len(rows) or keep_empty:
                 records.append(record.with_target(rows, labels[rows]))
         return Dataset(self.name, kept, tuple(records))
+
+    def renamed(self, names: Mapping[str, str]) -> "Dataset":
+        """The same set with some classes under other names, such as `VOC_TO_COCO`."""
+        return replace(self, classes=tuple(names.get(name, name) for name in self.classes))
+
+    def without(self, ids: Iterable[str]) -> "Dataset":
+        """All pictures but those with these ids: the test side of a set whose shots are named."""
+        gone = set(ids)
+        return replace(self, records=tuple(record for record in self.records if record.id not in gone))
 
     def subset(self, ids: Iterable[str]) -> "Dataset":
         """Only the pictures with these ids, in the set's own order."""

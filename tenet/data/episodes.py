@@ -291,6 +291,44 @@ class EpisodeSource:
         return crop, box
 
 
+@dataclass(frozen=True, eq=False)
+class PictureSource:
+    """The pictures of a set, scaled as queries: `source[row]` is (H, W, 3) uint8 RGB of record `row`.
+
+    For `load` at test time. A box in the scaled picture times `record.width / W` (across) and
+    `record.height / H` (down) is in pixels of the record.
+    """
+
+    dataset: Dataset
+    shorter: int = 600
+    longer: int = 1000
+
+    def __getitem__(self, index: int) -> NDArray[np.uint8]:
+        record = self.dataset.records[index]
+        size = query_size(record.width, record.height, self.shorter, self.longer)
+        return resize(record.picture(), np.zeros((0, 4), np.float32), *size)[0]
+
+
+def support_set(
+    dataset: Dataset, shots: ShotList, size: int = 320, context: float = 16
+) -> dict[str, tuple[NDArray[np.uint8], NDArray[np.float32]]]:
+    """The shots of each class as the network takes them, without augmentation.
+
+    For each class with shots: crops (Z, S, S, 3) uint8 and the objects' boxes in them, (Z, 4) float32 xyxy
+    in pixels of the crop. Z is the class's own number of shots.
+    """
+    rows = {record.id: record for record in dataset.records}
+    found = {}
+    for name, refs in shots.classes.items():
+        pairs = [
+            support_crop(rows[ref.picture].picture(), rows[ref.picture].target.boxes[ref.box], size, context)
+            for ref in refs
+        ]
+        if pairs:
+            found[name] = (np.stack([crop for crop, _ in pairs]), np.stack([box for _, box in pairs]))
+    return found
+
+
 def _identity(record: Record) -> str:
     """What makes two records one picture: the file, or the id of a picture that is in memory only."""
     return record.id if record.pixels is not None else str(record.path)

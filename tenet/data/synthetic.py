@@ -123,7 +123,7 @@ def _record(
     index: int, table: tuple[Kind, ...], size: tuple[int, int], seed: int, objects: int, boxes_before: int
 ) -> Record:
     rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, index])))
-    picture, owners, labels = _scene(rng, index, table, size, objects)
+    picture, owners, labels, _ = _scene(rng, index, table, size, objects)
     boxes = np.array([_extent(owners == number) for number in range(len(labels))], np.float32).reshape(-1, 4)
     name = f"{index + 1:06d}.png"
     return Record(
@@ -146,8 +146,9 @@ def _extent(mask: NDArray[np.bool_]) -> tuple[int, int, int, int]:
 
 def _scene(
     rng: np.random.Generator, index: int, table: tuple[Kind, ...], size: tuple[int, int], objects: int
-) -> tuple[NDArray[np.uint8], NDArray[np.int64], list[int]]:
-    """(picture, the number of the object that each pixel shows or -1, the objects' classes)."""
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], list[int], list[int]]:
+    """(picture, the number of the object that each pixel shows or -1, the objects' classes, and how many
+    pixels each would have if nothing hid it)."""
     width, height = size
     canvas = _background(rng, width, height)
     owners = np.full((height, width), -1, np.int64)
@@ -172,7 +173,7 @@ def _scene(
         if len(labels) == wanted or attempt == wanted * 4 - 1:
             break
     noise = rng.normal(0, 3.5, (height, width, 1)) + rng.normal(0, 1.5, (height, width, 3))
-    return np.clip(canvas + noise, 0, 255).astype(np.uint8), owners, labels
+    return np.clip(canvas + noise, 0, 255).astype(np.uint8), owners, labels, areas
 
 
 def _room(

@@ -14,7 +14,7 @@ import pytest
 
 from tenet.cli import main
 from tenet.data.dataset import Dataset
-from tenet.data.episodes import Episode, EpisodeSettings, EpisodeSource
+from tenet.data.episodes import Episode, EpisodeSettings, EpisodeSource, PictureSource, support_set
 from tenet.data.formats import read_dataset
 from tenet.data.loader import load
 from tenet.data.shots import draw_shots
@@ -130,6 +130,27 @@ def test_shot_lists_are_kept_to(dataset: Dataset) -> None:
     other = synthetic_dataset(images=4, classes=8, size=(96, 72), seed=3)
     with pytest.raises(DataError, match="give the set that they were drawn from"):
         EpisodeSource(other, EpisodeSettings(**SMALL), shots=shots)  # type: ignore[arg-type]
+
+
+def test_a_test_run_has_its_shots_and_the_other_pictures(dataset: Dataset) -> None:
+    shots = draw_shots(dataset, 3, seed=0, min_side=8)
+    support = support_set(dataset, shots, size=48)
+    assert set(support) == set(dataset.classes)
+    crops, boxes = support[dataset.classes[0]]
+    assert crops.shape == (3, 48, 48, 3)
+    assert boxes.shape == (3, 4)
+    test = dataset.without(shots.pictures())
+    assert {record.id for record in test.records}.isdisjoint(shots.pictures())
+    assert len(test) == len(dataset) - len(shots.pictures())
+    assert dataset.renamed({dataset.classes[0]: "thing"}).classes == ("thing", *dataset.classes[1:])
+
+
+def test_pictures_for_a_test_run(tmp_path: Path) -> None:
+    stored = read_dataset(write_synthetic(tmp_path, images=3, classes=3, size=(96, 72)))
+    source = PictureSource(stored, shorter=36, longer=60)
+    assert source[0].shape == (36, 48, 3)
+    loaded = list(load(source, range(3), workers=1))
+    assert all(np.array_equal(loaded[row], source[row]) for row in range(3))
 
 
 def test_nothing_but_seed_and_index_decides(dataset: Dataset) -> None:
