@@ -100,3 +100,11 @@ def test_support_crop_refuses_what_is_no_box() -> None:
     for box in ([5, 5, 5, 8], [0, 0, float("nan"), 4], [40, 40, 60, 60]):
         with pytest.raises(InputError, match="support crop"):
             support_crop(picture, np.array(box, np.float32), 32, 4)
+
+
+def test_support_crop_at_the_border_begins_with_the_object() -> None:
+    picture = np.zeros((40, 40, 3), np.uint8)
+    picture[:, 0] = 255
+    crop, inner = support_crop(picture, np.array([0, 0, 8, 16], np.float32), 32, 0)
+    assert inner.tolist() == [8, 0, 24, 32]
+    assert crop[:, 8].min() > 200

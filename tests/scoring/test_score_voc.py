@@ -140,3 +140,12 @@ def test_curve_is_the_librarys_where_rules_coincide(seed: int, iou: float) -> No
     ours = envelope[np.searchsorted(recall, np.linspace(0, 1, 101), side="left")]
     assert np.allclose(ours, library["precision"][0, :, 0, 0, 2], atol=1e-9)
     assert library["recall"][0, 0, 0, 2] == pytest.approx(recall[-1] if len(recall) else 0)
+
+
+def test_ties_keep_the_order_of_the_file() -> None:
+    truth = truth_of((1, A, 0))
+    miss = (1, [70.0, 60.0, 9.0, 9.0], 0.5)
+    first = found_in(truth, (1, A, 0.5), *[miss] * 60)
+    last = found_in(truth, *[miss] * 60, (1, A, 0.5))
+    assert score_voc(truth, first, "voc12").values["AP"] == 1
+    assert score_voc(truth, last, "voc12").values["AP"] == pytest.approx(1 / 61)
