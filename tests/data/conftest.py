@@ -5,41 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from PIL import Image
-
-
-def save_picture(path: Path, width: int = 40, height: int = 30, seed: int = 0) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pixels = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
-    Image.fromarray(pixels).save(path)
-    return path
-
-
-def coco_document() -> dict[str, Any]:
-    """Two pictures of 40 × 30, three boxes, one of them a crowd, one difficult."""
-    return {
-        "info": {"note": "kept"},
-        "images": [
-            {"id": 7, "file_name": "a.png", "width": 40, "height": 30, "flickr": "kept"},
-            {"id": 9, "file_name": "sub/b.png", "width": 40, "height": 30},
-        ],
-        "annotations": [
-            {"id": 1, "image_id": 7, "category_id": 3, "bbox": [1, 2, 10, 20], "area": 200, "iscrowd": 0},
-            {"id": 2, "image_id": 7, "category_id": 5, "bbox": [5, 5, 8.5, 9], "iscrowd": 1},
-            {
-                "id": 4,
-                "image_id": 9,
-                "category_id": 3,
-                "bbox": [0, 0, 40, 30],
-                "iscrowd": 0,
-                "difficult": 1,
-                "truncated": 1,
-            },
-        ],
-        "categories": [{"id": 3, "name": "cat"}, {"id": 5, "name": "dog"}],
-    }
+from small_sets import OBJECT, coco_document, save_picture, voc_xml
 
 
 @pytest.fixture
@@ -58,17 +25,6 @@ def coco_file(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
-
-
-OBJECT = """<object><name>{name}</name><difficult>{difficult}</difficult><truncated>1</truncated>
-<bndbox><xmin>{x1}</xmin><ymin>{y1}</ymin><xmax>{x2}</xmax><ymax>{y2}</ymax></bndbox></object>"""
-
-
-def voc_xml(objects: str, width: int = 40, height: int = 30, filename: str = "000005.png") -> str:
-    return (
-        f"<annotation><filename>{filename}</filename><source>kept</source><size><width>{width}</width>"
-        f"<height>{height}</height><depth>3</depth></size>{objects}</annotation>"
-    )
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import OBJECT, coco_document, save_picture, voc_xml
+from small_sets import OBJECT, coco_document, save_picture, voc_xml
 
 from tenet.cli import main
 from tenet.data.check import KINDS, check_scan, report_text

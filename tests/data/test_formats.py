@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest_sets import same_sets
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_sets import same_sets
 
 from tenet.data.coco import read_coco
 from tenet.data.convert import convert
