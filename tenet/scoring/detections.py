@@ -5,6 +5,7 @@ or an object that holds one. Whatever cannot be scored is refused, with the entr
 """
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -128,13 +129,10 @@ def results(document: object, truth: GroundTruth, name: str = "detections") -> R
     """`read_results` of a list, or an object with one, in memory."""
     rows = _list_of(document, name)
     image_row = {str(identity): row for row, identity in enumerate(truth.image_ids)}
-    images = np.zeros(len(rows), np.int64)
-    labels = np.zeros(len(rows), np.int64)
-    boxes = np.zeros((len(rows), 4))
-    scores = np.zeros(len(rows))
-    for entry, row in enumerate(rows):
-        images[entry], labels[entry] = _identify(entry, row, image_row, truth.category_rows)
-        boxes[entry], scores[entry] = _numbers(entry, row)
+    places = [_identify(entry, row, image_row, truth.category_rows) for entry, row in enumerate(rows)]
+    numbers = np.array([_numbers(entry, row) for entry, row in enumerate(rows)], np.float64).reshape(-1, 5)
+    images, labels = np.array(places, np.int64).reshape(-1, 2).T
+    boxes, scores = numbers[:, :4].copy(), numbers[:, 4].copy()
     _refuse_corners(boxes, truth.sizes[images] if len(rows) else np.zeros((0, 2)))
     boxes[:, 2:] += boxes[:, :2]
     return Results(images, labels, boxes, scores)
@@ -180,17 +178,18 @@ def _identify(
     return image, label
 
 
-def _numbers(entry: int, row: dict[str, Any]) -> tuple[list[float], float]:
+def _numbers(entry: int, row: dict[str, Any]) -> tuple[float, ...]:
+    """x, y, width, height and score."""
     bbox, score = row["bbox"], row["score"]
     if not isinstance(bbox, list) or len(bbox) != 4 or not all(_is_number(value) for value in bbox):
         raise _EntryError(entry, f"expected bbox [x, y, width, height], got {bbox!r:.80}")
     if not _is_number(score):
         raise _EntryError(entry, f"expected a number as score, got {score!r:.40}")
-    if not np.isfinite([*bbox, score]).all():
+    if not all(map(math.isfinite, (*bbox, score))):
         raise _EntryError(entry, f"expected finite numbers, got bbox {bbox} and score {score}")
     if bbox[2] <= 0 or bbox[3] <= 0:
         raise _EntryError(entry, f"expected bbox [x, y, width, height] with sides above 0, got {bbox}")
-    return [float(value) for value in bbox], float(score)
+    return (*bbox, score)
 
 
 def _is_number(value: object) -> bool:

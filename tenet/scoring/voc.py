@@ -82,33 +82,47 @@ def score_voc(
 
 def class_curve(truth: GroundTruth, found: Results, row: int, iou: float) -> tuple[Floats, Floats, int]:
     """(recall, precision, number of objects to find) of one class, a point for each detection counted."""
-    mine = truth.labels == row
+    objects = np.flatnonzero(truth.labels == row)
     ignored = truth.difficult | truth.crowd
-    positives = int((mine & ~ignored).sum())
-    objects: dict[int, tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]] = {}
-    rows = np.flatnonzero(mine)
-    for image in np.unique(truth.images[rows]).tolist():
-        own = rows[truth.images[rows] == image]
-        objects[image] = (to_devkit(truth.boxes[own]), ignored[own], np.zeros(len(own), np.bool_))
-    nothing = (np.zeros((0, 4)), np.zeros(0, np.bool_), np.zeros(0, np.bool_))
+    positives = int((~ignored[objects]).sum())
     detections = np.flatnonzero(found.labels == row)
     order = detections[np.argsort(-found.scores[detections], kind="stable")]
-    right = np.zeros(len(order))
-    wrong = np.zeros(len(order))
-    for place, detection in enumerate(order.tolist()):
-        boxes, skip, taken = objects.get(int(found.images[detection]), nothing)
-        shares = overlap(to_devkit(found.boxes[detection : detection + 1]), boxes)[0]
-        best = int(shares.argmax()) if len(shares) else -1
-        if best < 0 or shares[best] < iou:
-            wrong[place] = 1
-        elif skip[best]:
+    nearest, shares = _nearest(truth, found, objects, order)
+    right = np.zeros(len(order), np.bool_)
+    wrong = shares < iou
+    taken: set[int] = set()
+    for place in np.flatnonzero(~wrong).tolist():
+        target = int(nearest[place])
+        if ignored[target]:
             continue
-        elif taken[best]:
-            wrong[place] = 1
+        if target in taken:
+            wrong[place] = True
         else:
-            right[place] = 1
-            taken[best] = True
-    counted = (right + wrong) > 0
+            right[place] = True
+            taken.add(target)
+    counted = right | wrong
     hits, misses = np.cumsum(right[counted]), np.cumsum(wrong[counted])
-    recall = hits / max(positives, 1)
-    return recall, hits / np.maximum(hits + misses, 1), positives
+    return hits / max(positives, 1), hits / np.maximum(hits + misses, 1), positives
+
+
+def _nearest(
+    truth: GroundTruth, found: Results, objects: NDArray[np.int64], detections: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], Floats]:
+    """For each detection the object of its picture that it overlaps most (-1 for none), and how much."""
+    nearest = np.full(len(detections), -1, np.int64)
+    shares = np.zeros(len(detections))
+    own_images, images = truth.images[objects], found.images[detections]
+    by_image = np.argsort(images, kind="stable")
+    starts = np.searchsorted(images[by_image], own_images, side="left")
+    ends = np.searchsorted(images[by_image], own_images, side="right")
+    for image, start, end in sorted(
+        set(zip(own_images.tolist(), starts.tolist(), ends.tolist(), strict=True))
+    ):
+        places = by_image[start:end]
+        own = objects[own_images == image]
+        boxes = found.boxes[detections[places]]
+        values = overlap(to_devkit(boxes), to_devkit(truth.boxes[own]))
+        best = values.argmax(axis=1)
+        nearest[places] = own[best]
+        shares[places] = values[np.arange(len(places)), best]
+    return nearest, shares
