@@ -1,6 +1,6 @@
 """Configurations by name: the paper's, its ablation rows, its ancestors, and those for a CPU.
 
-`PRESETS` are whole detectors. `ABLATIONS` are the rows of the paper's tables and the points of its
+`PRESETS` are whole detectors. `ablations()` are the rows of the paper's tables and the points of its
 figures, each a small change to `paper_voc`: table → row → configuration.
 """
 
@@ -61,7 +61,7 @@ def first_order(base: ModelConfig) -> ModelConfig:
     return replace(
         base,
         rpn=replace(base.rpn, hop=FIRST_ORDER),
-        head=replace(base.head, first_order=True, high_order=False),
+        head=replace(base.head, z_shot_orders="first", spatial_orders="first"),
     )
 
 
@@ -75,7 +75,7 @@ def fsod_arpn(base: ModelConfig) -> ModelConfig:
     return replace(
         base,
         rpn=replace(base.rpn, conditioning="depthwise", hop=FIRST_ORDER),
-        head=replace(base.head, kind="multi_relation", high_order=False),
+        head=replace(base.head, kind="multi_relation", spatial_orders="first"),
     )
 
 
@@ -84,7 +84,7 @@ def pnsd(base: ModelConfig) -> ModelConfig:
     return replace(
         base,
         rpn=replace(base.rpn, conditioning="depthwise", hop=SECOND_ORDER),
-        head=replace(base.head, kind="multi_relation", high_order=True, hop=SECOND_ORDER),
+        head=replace(base.head, kind="multi_relation", spatial_orders="both", hop=SECOND_ORDER),
     )
 
 
@@ -94,15 +94,15 @@ def qsam(base: ModelConfig) -> ModelConfig:
     return replace(
         base,
         rpn=replace(base.rpn, hop=FIRST_ORDER, attention=attention),
-        head=replace(base.head, spatial_hop=False, high_order=False, attention=attention),
+        head=replace(base.head, spatial_hop=False, z_shot_orders="first", attention=attention),
     )
 
 
 def prototype(base: ModelConfig) -> ModelConfig:
-    """The floor: an ordinary RPN, cosine to class means of frozen features, no relation head."""
+    """The floor: the same proposals, cosine to class means of frozen features, no relation head."""
     return replace(
         base,
-        rpn=replace(base.rpn, conditioning="none", closed_form=False),
+        encoder=replace(base.encoder, frozen=True),
         head=replace(base.head, kind="none", cosine_prior=True, objectness_power=0.5),
     )
 
@@ -194,8 +194,8 @@ def _head(**changes: object) -> ModelConfig:
     return replace(base, head=replace(base.head, **changes))  # type: ignore[arg-type]
 
 
-def _rpn_and_head(rpn: HOPConfig, first: bool, high: bool) -> ModelConfig:
-    base = _head(first_order=first, high_order=high)
+def _rpn_and_head(rpn: HOPConfig, orders: str) -> ModelConfig:
+    base = _head(z_shot_orders=orders, spatial_orders=orders)
     return replace(base, rpn=replace(base.rpn, hop=rpn))
 
 
@@ -227,7 +227,7 @@ ETA_GROUPS = {
     "2,3,4": ((2, 3, 4), (5, 2, 1)),
 }
 ETAS = (1, 3, 5, 7, 9, 10)
-ORDERS_USED = {"1": (True, False), "2,3,4": (False, True), "1,2,3,4": (True, True)}
+ORDERS_USED = {"1": "first", "2,3,4": "high", "1,2,3,4": "both"}
 
 
 def ablations() -> dict[str, dict[str, ModelConfig]]:
@@ -240,13 +240,13 @@ def ablations() -> dict[str, dict[str, ModelConfig]]:
     return {
         "table3a": singles_and_pairs | triplets,
         "table3b_orders": {
-            "a: RPN 1, TRH 1": _rpn_and_head(FIRST_ORDER, True, False),
-            "b: RPN 2,3,4, TRH 1": _rpn_and_head(HOPConfig(), True, False),
-            "c: RPN 2,3,4, TRH 2,3,4": _rpn_and_head(HOPConfig(), False, True),
-            "d: RPN 2,3,4, TRH 1,2,3,4": _rpn_and_head(HOPConfig(), True, True),
-            "supplement: RPN 1, TRH 2,3,4": _rpn_and_head(FIRST_ORDER, False, True),
+            "a: RPN 1, TRH 1": _rpn_and_head(FIRST_ORDER, "first"),
+            "b: RPN 2,3,4, TRH 1": _rpn_and_head(HOPConfig(), "first"),
+            "c: RPN 2,3,4, TRH 2,3,4": _rpn_and_head(HOPConfig(), "high"),
+            "d: RPN 2,3,4, TRH 1,2,3,4": _rpn_and_head(HOPConfig(), "both"),
+            "supplement: RPN 1, TRH 2,3,4": _rpn_and_head(FIRST_ORDER, "high"),
             "RPN 1,2,3,4, TRH 1,2,3,4": _rpn_and_head(
-                HOPConfig(orders=(1, 2, 3, 4), split=(4, 2, 1, 1)), True, True
+                HOPConfig(orders=(1, 2, 3, 4), split=(4, 2, 1, 1)), "both"
             ),
         },
         "table3b_heads": {
@@ -273,7 +273,7 @@ def ablations() -> dict[str, dict[str, ModelConfig]]:
         },
         "supplement_trh": {
             f"{'Z-shot, ' if z_shot else ''}{size}x{size}, r={orders}": _head(
-                z_shot=z_shot, spatial_size=size, first_order=used[0], high_order=used[1]
+                z_shot=z_shot, spatial_size=size, spatial_orders=used
             )
             for z_shot in (True, False)
             for size in (7, 5, 3, 1)

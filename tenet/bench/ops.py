@@ -10,12 +10,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tenet.bench.arguments import positive
+
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rounds", type=int, default=7, help="interleaved rounds (default: %(default)s)")
+    parser.add_argument(
+        "--rounds", type=positive, default=7, help="interleaved rounds (default: %(default)s)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -52,6 +52,7 @@ def run(args: argparse.Namespace) -> int:
     from tenet.models.build import build_detector
     from tenet.presets import preset
 
+    _check_out(args.out)
     torch.manual_seed(0)
     photograph = _photograph()
     detector = build_detector(preset("tenet_lite0"))
@@ -64,6 +65,24 @@ def run(args: argparse.Namespace) -> int:
     _draw(photograph, found, args.out)
     print(f"\npicture: {args.out}")
     return 0
+
+
+def _check_out(out: Path) -> None:
+    """Refuse a place that cannot be written before the work, not after it."""
+    from PIL import Image
+
+    from tenet.errors import InputError
+
+    if out.suffix.lower() not in Image.registered_extensions():
+        raise InputError(f"--out: expected a picture's name such as coins.png, got {out}")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with open(out, "ab"):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"--out: {out} cannot be written ({error.strerror}); choose another place"
+        ) from error
 
 
 def _photograph() -> "np.ndarray":
@@ -169,5 +188,4 @@ def _draw(photograph: "np.ndarray", found: "Detections", out: Path) -> None:
         draw.rectangle([x1, y1 - 14, x1 + 7 * len(label), y1], fill=(0, 60, 30))
         draw.text((x1 + 2, y1 - 13), label, fill=(255, 255, 255))
     draw.line([0, MIDDLE * zoom, picture.width, MIDDLE * zoom], fill=(255, 255, 255))
-    out.parent.mkdir(parents=True, exist_ok=True)
     picture.save(out)

@@ -4,6 +4,7 @@ examples:
   tenet models                     the names
   tenet models tenet_lite0         settings, parameters and what each part weighs
   tenet models --ablations         the rows of the paper's tables
+  tenet models table3a --ablations those of one table
 """
 
 import argparse
@@ -11,17 +12,23 @@ from dataclasses import fields, is_dataclass
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", nargs="?", help="a configuration; without it, all names are listed")
+    parser.add_argument(
+        "name", nargs="?", help="a configuration, or a table with --ablations; without it, all are listed"
+    )
     parser.add_argument(
         "--ablations", action="store_true", help="list the rows of the paper's tables instead"
     )
 
 
 def run(args: argparse.Namespace) -> int:
+    from tenet.errors import ConfigError
     from tenet.presets import ABLATION_TABLES, PRESETS, ablations, preset
 
     if args.ablations:
-        for title, rows in ablations().items():
+        tables = ablations()
+        if args.name is not None and args.name not in tables:
+            raise ConfigError(f"--ablations: expected one of {', '.join(tables)}; got {args.name!r}")
+        for title, rows in tables.items() if args.name is None else [(args.name, tables[args.name])]:
             print(f"{title}: {ABLATION_TABLES[title]}")
             print(*(f"  {row}" for row in rows), sep="\n")
         return 0

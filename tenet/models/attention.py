@@ -4,8 +4,10 @@
 normalised over the keys: that is what lets attention say "nothing here matches", and with one shot a
 softmax would be constant. `softmax`, Eq. 7: scaled dot product.
 
-Deviation: in cross-attention over shots the RBF weights are divided by the number of shots, so that a
-shot more or less does not change the scale (a detector trained at 3 shots lost half its AP at 10).
+Deviations: in cross-attention over shots the RBF weights are divided by the number of shots, so that a
+shot more or less does not change the scale (a detector trained at 3 shots lost half its AP at 10), and
+what they mix is multiplied by e^(1/2σ²), so that a key of cosine ½ counts fully: beside the residual the
+supports would hardly be seen otherwise. The projections of q and k start near the identity.
 """
 
 import math
@@ -54,6 +56,12 @@ class MultiHeadAttention(nn.Module):
         self.q = nn.Linear(d, d)
         self.k = nn.Linear(d, d)
         self.v = nn.Linear(d, d)
+        # Two things that are alike attend to each other from the first step on: with random projections
+        # every cosine starts near 0, and with it every RBF weight near e^(−1/σ²).
+        for layer in (self.q, self.k):
+            nn.init.eye_(layer.weight)
+            layer.weight.data += torch.randn(d, d) * (0.1 / math.sqrt(d))
+            nn.init.zeros_(layer.bias)
 
     def _split(self, x: Tensor) -> Tensor:
         """(…, n, d) → (…, T, n, d/T)"""
@@ -66,7 +74,10 @@ class MultiHeadAttention(nn.Module):
         return ATTENTION[self.kind](self._split(self.q(x)), self._split(self.k(context)), mask, self.sigma)
 
     def forward(self, x: Tensor, context: Tensor, mask: Tensor | None = None) -> Tensor:
-        mixed = self.weights(x, context, mask) @ self._split(self.v(context))
+        values = self._split(self.v(context))
+        if mask is not None and self.kind == "rbf":
+            values = values * math.exp(0.5 / self.sigma**2)
+        mixed = self.weights(x, context, mask) @ values
         return mixed.transpose(-2, -3).flatten(-2)
 
 

@@ -5,7 +5,6 @@ from torch import nn
 from tenet.config import HOPConfig, ModelConfig
 from tenet.errors import ConfigError, WeightsError
 from tenet.models.backbones import BACKBONES, Backbone
-from tenet.models.backbones.base import load_into, load_tensors
 from tenet.models.backbones.efficientnet_lite import EfficientNetLite
 from tenet.models.box_quality import BoxQualityHead
 from tenet.models.cosine_prior import CosinePrior
@@ -20,6 +19,10 @@ from tenet.models.rpn import TenetRPN
 
 def build_detector(config: ModelConfig) -> TENET:
     """The detector that `config` describes, with its encoder's weights loaded."""
+    if not isinstance(config, ModelConfig):
+        raise ConfigError(
+            f"expected a ModelConfig, got {config!r}; take one by name with tenet.presets.preset(name)"
+        )
     encoder = _encoder(config)
     d, backbone = encoder.d, encoder.backbone
     neck: SingleLevel | PyramidNeck = SingleLevel(backbone.shifts)
@@ -57,7 +60,7 @@ def _load_weights(backbone: Backbone, weights: str) -> None:
             )
         backbone.load_imagenet()
         return
-    load_into(getattr(backbone, "body", backbone), load_tensors(weights), ("fc.", "head."), weights)
+    backbone.load(weights)
 
 
 def _hop(d: int, config: HOPConfig) -> HOP:
@@ -108,14 +111,14 @@ def _relation_head(config: ModelConfig, d: int) -> TransformerRelationHead | Mul
         return None
     built: TransformerRelationHead | MultiRelationHead
     if head.kind == "multi_relation":
-        built = MultiRelationHead(d, high_order=head.high_order)
+        built = MultiRelationHead(d, high_order=head.spatial_orders == "both")
     else:
         built = TransformerRelationHead(
             d,
             z_shot=head.z_shot,
             spatial_hop=head.spatial_hop,
-            first_order=head.first_order,
-            high_order=head.high_order,
+            z_shot_orders=head.z_shot_orders,
+            spatial_orders=head.spatial_orders,
             attention=head.attention,
             spatial_size=head.spatial_size,
             attention_score=head.attention_score,

@@ -23,6 +23,10 @@ class CosinePrior(nn.Module):
         self.bias = nn.Parameter(torch.tensor(START_BIAS))
         self.register_buffer("centre", torch.zeros(channels))
 
+    def fit_centre(self, features: Tensor) -> None:
+        """Take the mean of features (n, c) of many regions as the centre."""
+        self.get_buffer("centre").copy_(features.mean(0))
+
     def forward(self, regions: Tensor, shots: Tensor, mask: Tensor) -> Tensor:
         """Means of regions (E, K', P, c) and of shots (E or 1, K, Z, c), real where `mask` → (E, K, P)."""
         centre = self.get_buffer("centre")

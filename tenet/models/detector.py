@@ -11,13 +11,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tenet.config import ModelConfig
-from tenet.errors import InputError
+from tenet.errors import ConfigError, InputError
 from tenet.models.box_quality import DELTA_SCALES, BoxQualityHead, Refined, quality
 from tenet.models.cosine_prior import CosinePrior
 from tenet.models.encoder import EncodingNetwork, Maps, RegionFeatures
 from tenet.models.hop import HOP
 from tenet.models.losses import (
     QueryTarget,
+    best_iou,
     label_regions,
     quality_loss,
     relation_loss,
@@ -26,7 +27,7 @@ from tenet.models.losses import (
 )
 from tenet.models.multi_relation import MultiRelationHead
 from tenet.models.neck import PyramidNeck, SingleLevel
-from tenet.models.objectness import NEGATIVE_IOU, POSITIVE_IOU, closed_form_objectness
+from tenet.models.objectness import NEGATIVE_IOU, POSITIVE_IOU, cell_statistics, closed_form_objectness
 from tenet.models.proposals import Filter, Proposals, pad_rows
 from tenet.models.relation_head import Described, Relation, TransformerRelationHead
 from tenet.models.rpn import RPNOutput, TenetRPN, propose
@@ -58,7 +59,7 @@ class Parts(NamedTuple):
 
 
 class TENET(nn.Module):
-    """The whole detector. In training `forward` gives losses, in evaluation detections."""
+    """The whole detector. With targets `forward` gives losses, without them detections."""
 
     def __init__(self, parts: Parts, config: ModelConfig) -> None:
         super().__init__()
@@ -81,6 +82,7 @@ class TENET(nn.Module):
 
     def match(self, images: list[EncodedImage], classes: SupportFeatures) -> list[Detections]:
         """Every class in every picture; boxes are xyxy in pixels of the pictures that were encoded."""
+        classes.check(len(images), self.encoder.d, self.rpn.cell_features)
         if not images:
             return []
         output = self.rpn([image.pyramid for image in images], classes.psi_rpn, classes.mask, classes.prior)
@@ -114,7 +116,9 @@ class TENET(nn.Module):
             boxes, quality_losses = self._learn_quality(images, boxes, mask, targets)
             losses |= quality_losses
         relation = self._relate(self._describe(images, boxes), classes)
-        labels = label_regions(boxes, mask, targets, relation.logits.shape[1], head.foreground_iou)
+        labels = label_regions(
+            boxes, mask, targets, relation.logits.shape[1], head.foreground_iou, exclusive=head.competing
+        )
         losses |= relation_loss(
             relation.logits,
             relation.deltas,
@@ -137,6 +141,10 @@ class TENET(nn.Module):
 
     def encode_supports(self, supports: Supports) -> SupportFeatures:
         """Support crops → features of classes."""
+        if not isinstance(supports, Supports):
+            raise InputError(
+                f"supports: expected Supports(crops, boxes, rows), got {type(supports).__name__}"
+            )
         supports.check()
         regions = [
             self.encoder.regions(maps, box.unsqueeze(0))
@@ -153,20 +161,53 @@ class TENET(nn.Module):
         psi_rpn, psi = self.rpn_hop(local), self.head_hop(local)
         return SupportFeatures(psi_rpn[rows], psi[rows], shots.phi[rows], shots.raw[rows], mask)
 
-    def fit_objectness(self, image: EncodedImage, boxes: Tensor, classes: SupportFeatures) -> Tensor:
-        """Closed-form objectness (q + 1,) of one class from a picture that shows it at `boxes` (G, 4)."""
+    def fit_objectness(
+        self, images: list[EncodedImage], boxes: list[Tensor], classes: SupportFeatures, bare: bool = False
+    ) -> Tensor:
+        """Closed-form objectness (q + 1,) of one class, from pictures that show it at boxes (G, 4) each.
+
+        `bare`: the pictures are crops without surroundings; training pictures' cells are the negatives.
+        """
+        if not self.rpn.closed_form:
+            raise ConfigError(
+                "closed-form objectness is off in this configuration; set rpn.closed_form = true"
+            )
+        if not images or len(boxes) != len(images) or any(len(own) == 0 for own in boxes):
+            raise InputError(
+                f"expected pictures with at least one box each, got {len(images)} and {len(boxes)}"
+            )
+        positives, negatives = [], []
+        for image, own in zip(images, boxes, strict=True):
+            features, decoded = self._cells(image, classes)
+            overlap = box_iou(decoded, own)
+            value = overlap.max(1).values
+            # Every shot has a positive: the boxes that cover it, or else the best there is.
+            positive = (value >= POSITIVE_IOU) | (overlap == overlap.max(0).values).any(1)
+            positives.append(features[positive])
+            negatives.append(features[(value < NEGATIVE_IOU) & ~positive])
+        negative = torch.cat(negatives)
+        return closed_form_objectness(
+            torch.cat(positives), negative[:0] if bare else negative, self.rpn.background
+        )
+
+    def fit_background(
+        self, images: list[EncodedImage], boxes: list[Tensor], classes: SupportFeatures
+    ) -> None:
+        """Keep the statistics of cells that cover none of the objects (G, 4) of training pictures."""
+        cells = []
+        for image, own in zip(images, boxes, strict=True):
+            features, decoded = self._cells(image, classes)
+            cells.append(features[best_iou(decoded, own)[0] < NEGATIVE_IOU])
+        self.rpn.set_background(cell_statistics(torch.cat(cells)))
+
+    @torch.no_grad()
+    def _cells(self, image: EncodedImage, classes: SupportFeatures) -> tuple[Tensor, Tensor]:
+        """Every anchor's features (M, q) for the first class, and its box (M, 4) in the picture."""
         output = self.rpn([image.pyramid], classes.psi_rpn[:1, :1], classes.mask[:1, :1], None)
         anchors_per_cell = output.logits.shape[-1] // output.cells.shape[2]
         cells = output.cells[0, 0].repeat_interleave(anchors_per_cell, 0)
-        features = torch.cat([cells, output.logits[0, 0].unsqueeze(-1)], -1)  # (M, q)
-        decoded = clip_boxes(decode_boxes(output.deltas[0, 0], output.anchors), image.maps.size)
-        overlap = box_iou(decoded, boxes)
-        value = overlap.max(1).values
-        # Every shot has a positive: the boxes that cover it, or else the best there is.
-        positive = (value >= POSITIVE_IOU) | (overlap == overlap.max(0).values).any(1)
-        return closed_form_objectness(
-            features[positive], features[(value < NEGATIVE_IOU) & ~positive], self.rpn.background
-        )
+        features = torch.cat([cells, output.logits[0, 0].unsqueeze(-1)], -1)
+        return features, clip_boxes(decode_boxes(output.deltas[0, 0], output.anchors), image.maps.size)
 
     # Stages of the figure ---------------------------------------------------------------------------
 
@@ -287,10 +328,8 @@ class TENET(nn.Module):
             raise InputError(
                 f"targets: expected one for each of the {len(images)} pictures, got {len(targets)}"
             )
-        if len(classes.mask) not in (1, len(images)):
-            raise InputError(
-                f"supports.rows: expected classes for {len(images)} pictures or for all at once (1), "
-                f"got {len(classes.mask)}"
-            )
+        classes.check(len(images), self.encoder.d, self.rpn.cell_features)
         for target in targets:
+            if not isinstance(target, QueryTarget):
+                raise InputError(f"targets: expected QueryTarget, got {type(target).__name__}")
             target.check(classes.mask.shape[1])

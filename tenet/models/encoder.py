@@ -25,6 +25,8 @@ from tenet.ops import roi_align
 
 REGION = 7
 """Side S of a region's map (N = 49)."""
+REGIONS_AT_ONCE, PICTURES_AT_ONCE = 128, 16
+"""How many pass the network together: more would need more memory and save no time."""
 RAW_CELLS = 4
 """Side of the grid over which the frozen map is averaged for the cosine prior."""
 
@@ -115,27 +117,33 @@ class EncodingNetwork(nn.Module):
             c4=self.adapt4(local),
             c5=None if self.per_region or c5 is None else self.adapt5(c5 / scale5),
             raw4=c4 if self.per_region else None,
-            raw5=c5 if self.keep_raw else None,
+            raw5=c5.detach() if self.keep_raw and c5 is not None else None,
             size=size,
         )
 
     def regions(self, maps: Maps, boxes: Tensor) -> RegionFeatures:
         """Features of boxes (P, 4), xyxy in pixels of the picture that `maps` are of."""
-        shift = self.backbone.shifts[1]
-        boxes = boxes - shift  # where the cells' centres really are
-        stride5 = self.backbone.c5_stride
-        local = roi_align(maps.c4, [boxes], REGION, 1 / 16)
+        _, shift4, shift5 = self.backbone.shifts  # where the cells really look
+        boxes4, boxes5, stride5 = [boxes - shift4], [boxes - shift5], self.backbone.c5_stride
+        local = roi_align(maps.c4, boxes4, REGION, 1 / 16)
         if maps.c5 is not None:
-            phi = roi_align(maps.c5, [boxes], REGION, 1 / stride5)
+            phi = roi_align(maps.c5, boxes5, REGION, 1 / stride5)
         else:
-            assert maps.raw4 is not None
-            inner = self.backbone.stage5(roi_align(maps.raw4, [boxes], 2 * REGION, 1 / 16))
-            phi = self.adapt5(F.adaptive_avg_pool2d(inner, REGION) / self.backbone.scales[2])
+            phi = self._one_by_one(maps, boxes - shift4)
         if maps.raw5 is None:
             raw = phi.new_zeros(len(boxes), 0)
         else:
-            raw = roi_align(maps.raw5, [boxes], RAW_CELLS, 1 / stride5).mean((2, 3))
+            raw = roi_align(maps.raw5, boxes5, RAW_CELLS, 1 / stride5).mean((2, 3))
         return RegionFeatures(phi, local, raw)
+
+    def _one_by_one(self, maps: Maps, boxes: Tensor) -> Tensor:
+        """Each region through the last stage by itself, some at a time to bound the memory."""
+        assert maps.raw4 is not None
+        parts = []
+        for some in boxes.split(REGIONS_AT_ONCE) if len(boxes) else (boxes,):
+            inner = self.backbone.stage5(roi_align(maps.raw4, [some], 2 * REGION, 1 / 16))
+            parts.append(self.adapt5(F.adaptive_avg_pool2d(inner, REGION) / self.backbone.scales[2]))
+        return torch.cat(parts)
 
 
 def _adapter(inside: int, outside: int, nonnegative: bool) -> nn.Module:
@@ -147,11 +155,26 @@ def _adapter(inside: int, outside: int, nonnegative: bool) -> nn.Module:
 
 
 def _equal_sizes(images: list[Tensor]) -> list[list[int]]:
-    """Positions of the pictures, those of equal size together."""
+    """Positions of the pictures, some of equal size together."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for i, image in enumerate(images):
         if not isinstance(image, Tensor) or image.ndim != 3 or image.shape[0] != 3 or 0 in image.shape:
             came = tuple(image.shape) if isinstance(image, Tensor) else type(image).__name__
             raise InputError(f"picture {i}: expected an RGB tensor of shape (3, H, W), got {came}")
+        _check_values(i, image)
         groups.setdefault(tuple(image.shape), []).append(i)
-    return list(groups.values())
+    return [
+        group[start : start + PICTURES_AT_ONCE]
+        for group in groups.values()
+        for start in range(0, len(group), PICTURES_AT_ONCE)
+    ]
+
+
+def _check_values(i: int, image: Tensor) -> None:
+    """Refuse NaN, and values that were scaled to 0…1: the network would see a black picture."""
+    if not image.is_floating_point():
+        return
+    if not torch.isfinite(image).all():
+        raise InputError(f"picture {i}: expected finite values in 0…255, got NaN or infinity")
+    if 0 < float(image.max()) <= 1 and bool((image != image.round()).any()):
+        raise InputError(f"picture {i}: expected values in 0…255, got 0…1; multiply by 255")

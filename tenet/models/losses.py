@@ -35,6 +35,10 @@ class QueryTarget(NamedTuple):
 
     def check(self, classes: int) -> None:
         check_boxes(self.boxes, "target.boxes")
+        if self.ignore.dtype != torch.bool or self.ways.is_floating_point():
+            raise InputError(
+                f"target: expected whole ways and bool ignore, got {self.ways.dtype} and {self.ignore.dtype}"
+            )
         if self.ways.shape != self.boxes.shape[:1] or self.ignore.shape != self.boxes.shape[:1]:
             raise InputError(
                 f"target: expected {len(self.boxes)} ways and ignore flags, one for each box; "
@@ -83,9 +87,12 @@ def label_anchors(
     if len(boxes) and len(anchors):
         overlap = box_iou(anchors, boxes)
         best = overlap.max(0).values
-        ties = (overlap == best) & (best > 0)
-        labels[ties.any(1)] = 1
-        row = torch.where(ties.any(1), ties.float().argmax(1), row)
+        lent = torch.where((overlap == best) & (best > 0), overlap, -1.0).max(
+            1
+        )  # to a box with no better anchor
+        rescued = (lent.values > 0) & (value < iou[1])
+        labels[rescued] = 1
+        row = torch.where(rescued, lent.indices, row)
     return labels, row
 
 
@@ -148,12 +155,15 @@ class RegionLabels(NamedTuple):
 
 
 def label_regions(
-    boxes: Tensor, mask: Tensor, targets: list[QueryTarget], classes: int, iou: float
+    boxes: Tensor, mask: Tensor, targets: list[QueryTarget], classes: int, iou: float, exclusive: bool
 ) -> RegionLabels:
-    """Regions (E, K', P, 4), real where `mask`, against every class's objects; K' is K or 1."""
+    """Regions (E, K', P, 4), real where `mask`, against every class's objects; K' is K or 1.
+
+    `exclusive`: a region is of one class at most, the one that it overlaps best.
+    """
     pictures, groups, count = mask.shape
     shape = (pictures, classes, count)
-    positive = torch.zeros(shape, dtype=torch.bool, device=boxes.device)
+    overlap = boxes.new_zeros(shape)
     counts = mask.expand(shape).clone()
     present = torch.zeros(pictures, classes, dtype=torch.bool, device=boxes.device)
     matched = boxes.expand(*shape, 4).clone()
@@ -161,13 +171,14 @@ def label_regions(
         for k in range(classes):
             wanted, ignore = target.of_class(k)
             own = boxes[e, k if groups > 1 else 0]
-            value, row = best_iou(own, wanted)
-            positive[e, k] = (value >= iou) & counts[e, k]
+            overlap[e, k], row = best_iou(own, wanted)
             present[e, k] = len(wanted) > 0
             if len(wanted):
                 matched[e, k] = wanted[row]
-            if len(ignore):
-                counts[e, k] &= positive[e, k] | (best_iou(own, ignore)[0] < iou)
+            counts[e, k] &= (overlap[e, k] >= iou) | (best_iou(own, ignore)[0] < iou)
+    positive = (overlap >= iou) & counts
+    if exclusive:
+        positive &= overlap == overlap.amax(1, keepdim=True)
     return RegionLabels(positive, counts, present, matched)
 
 
@@ -222,7 +233,7 @@ def _competing_loss(logits: Tensor, labels: RegionLabels, ratio: tuple[int, int,
     scores = torch.cat([torch.zeros_like(logits[:, :1]), logits], 1)  # (E, 1 + K, P)
     is_class = labels.positive.any(1)
     answer = torch.where(is_class, labels.positive.float().argmax(1) + 1, 0)  # (E, P)
-    counts = labels.counts.all(1)
+    counts = labels.counts.all(1) | is_class
     losses = F.cross_entropy(scores, answer, reduction="none")
     chosen = []
     for e in range(len(logits)):
@@ -242,11 +253,7 @@ def quality_loss(passes: list[Refined], target: QueryTarget) -> dict[str, Tensor
     iou_losses, box_losses = [], []
     for refined in passes:
         value, row = best_iou(refined.given, wanted)
-        counts = (
-            value > best_iou(refined.given, ignore)[0]
-            if len(ignore)
-            else torch.ones_like(value, dtype=torch.bool)
-        )
+        counts = (value >= QUALITY_NEAR_IOU) | (best_iou(refined.given, ignore)[0] < QUALITY_NEAR_IOU)
         truth = paired_iou(refined.boxes, wanted[row]) if len(wanted) else torch.zeros_like(value)
         both = F.binary_cross_entropy_with_logits(
             refined.iou_logits, truth.unsqueeze(1).expand(-1, 2), reduction="none"

@@ -22,7 +22,7 @@ class Level(NamedTuple):
 class SingleLevel(nn.Module):
     """The paper's row: C4 as it is."""
 
-    def __init__(self, shifts: tuple[float, float]) -> None:
+    def __init__(self, shifts: tuple[float, float, float]) -> None:
         super().__init__()
         self.levels = (Level(16, shifts[1]),)
 
@@ -33,7 +33,7 @@ class SingleLevel(nn.Module):
 class PyramidNeck(nn.Module):
     """Maps of d channels at strides 8, 16, 32 and 64, finest first."""
 
-    def __init__(self, c3_channels: int, d: int, shifts: tuple[float, float]) -> None:
+    def __init__(self, c3_channels: int, d: int, shifts: tuple[float, float, float]) -> None:
         super().__init__()
         self.levels = (Level(8, shifts[0]), Level(16, shifts[1]), Level(32, shifts[1]), Level(64, shifts[1]))
         self.lateral3 = nn.Conv2d(c3_channels, d, 1)

@@ -19,6 +19,8 @@ from torch import Tensor
 from tenet.errors import InputError
 
 POSITIVE_IOU, NEGATIVE_IOU, RIDGE = 0.55, 0.3, 0.05
+BACKGROUND_CELLS = 1000
+"""Cells for which a background stands beside the positives of a bare crop."""
 
 
 class Background(NamedTuple):
@@ -42,11 +44,11 @@ def closed_form_objectness(
     if len(positive) == 0:
         raise InputError("closed-form objectness: expected at least one cell that covers a shot, got none")
     if len(negative):
-        background = _statistics(negative)
+        background = cell_statistics(negative)
     elif background is None:
         raise InputError("closed-form objectness: expected negative cells or a background, got neither")
-    own = _statistics(positive)
-    n, m = float(len(positive)), float(max(len(negative), 1000))
+    own = cell_statistics(positive)
+    n, m = float(len(positive)), float(len(negative) or BACKGROUND_CELLS)
     covariance = (n * own.covariance + m * background.covariance) / (n + m)
     scale = covariance.diagonal().mean().clamp(min=1e-12)
     identity = torch.eye(len(covariance), dtype=covariance.dtype, device=covariance.device)
@@ -55,7 +57,8 @@ def closed_form_objectness(
     return torch.cat([w, b.reshape(1)])
 
 
-def _statistics(cells: Tensor) -> Background:
+def cell_statistics(cells: Tensor) -> Background:
+    """Mean and covariance of cells (n, q)."""
     mean = cells.mean(0)
     centred = cells - mean
     return Background(mean, centred.T @ centred / len(cells))

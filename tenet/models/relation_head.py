@@ -43,42 +43,37 @@ class Relation(NamedTuple):
 
 
 class ZShotHead(nn.Module):
-    """Cross-attention from regions to single shots."""
+    """Cross-attention from regions to single shots. `regress`: it gives the box, for want of Spatial-HOP."""
 
     def __init__(
-        self,
-        d: int,
-        *,
-        first_order: bool,
-        high_order: bool,
-        attention: AttentionConfig,
-        attention_score: bool,
+        self, d: int, *, orders: str, attention: AttentionConfig, attention_score: bool, regress: bool
     ) -> None:
         super().__init__()
-        self.first_order, self.high_order = first_order, high_order
-        self.w_p = nn.Linear(d, 2 * d, bias=False)
+        self.first_order = orders != "high"
+        self.w_p = nn.Linear(d, 2 * d, bias=False) if orders != "first" else None
         self.fc = nn.Linear(2 * d, 2 * d)
         self.blocks = TransformerBlocks(2 * d, attention)
         self.classify = nn.Linear(2 * d, 1)
-        self.regress = nn.Linear(2 * d, 4)
+        self.regress = nn.Linear(2 * d, 4) if regress else None
         self.attention_gain = nn.Parameter(torch.zeros(())) if attention_score else None
 
     def embed(self, x: Described) -> Tensor:
         """φ̄ + W^p ψ and the FC that follows: (…, 2d)."""
-        mixed = x.phi.mean((-1, -2)) if self.first_order else 0
-        if self.high_order:
-            mixed = mixed + self.w_p(x.psi)
-        out: Tensor = self.fc(mixed)
+        parts = [x.phi.mean((-1, -2))] if self.first_order else []
+        if self.w_p is not None:
+            parts.append(self.w_p(x.psi))
+        out: Tensor = self.fc(sum(parts[1:], parts[0]))
         return out
 
-    def forward(self, regions: Tensor, shots: Tensor, mask: Tensor) -> Relation:
-        """Embedded regions (E, K', P, 2d) and shots (E or 1, K, Z, 2d), real where `mask` (…, Z)."""
+    def forward(self, regions: Tensor, shots: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Embedded regions (E, K', P, 2d) and shots (E or 1, K, Z, 2d), real where `mask` (…, Z) → log-odds
+        (E, K, P), and deltas (E, K, P, 4) if it is to give the box."""
         related = self.blocks(regions, shots, mask)
         logits = self.classify(related).squeeze(-1)
         if self.attention_gain is not None:
             attended = self.blocks.first_weights(regions, shots, mask)  # (E, K, T, P, Z)
             logits = logits + self.attention_gain * attended.sum(-1).mean(-2)
-        return Relation(logits, self.regress(related))
+        return logits, None if self.regress is None else self.regress(related)
 
 
 class SpatialTokens(NamedTuple):
@@ -92,14 +87,12 @@ class SpatialTokens(NamedTuple):
 class SpatialHOPHead(nn.Module):
     """Self-attention among spatial, first-order and high-order tokens, then relations."""
 
-    def __init__(
-        self, d: int, *, size: int, first_order: bool, high_order: bool, attention: AttentionConfig
-    ) -> None:
+    def __init__(self, d: int, *, size: int, orders: str, attention: AttentionConfig) -> None:
         super().__init__()
-        self.size, self.first_order, self.high_order = size, first_order, high_order
-        self.w_g = nn.Linear(d, d, bias=False)
+        self.size, self.first_order = size, orders != "high"
+        self.w_g = nn.Linear(d, d, bias=False) if orders != "first" else None
         self.blocks = TransformerBlocks(d, attention)
-        parts = int(first_order) + int(high_order)
+        parts = 2 if orders == "both" else 1
         self.w_u = nn.Sequential(nn.Linear(parts * d, d), nn.ReLU(), nn.Linear(d, d))
         reduced = max(8, d // 4)
         self.reduce_spatial = nn.Linear(d, reduced, bias=False)
@@ -119,7 +112,7 @@ class SpatialHOPHead(nn.Module):
         parts = [lower.flatten(-2).mT]  # (…, N, d)
         if self.first_order:
             parts.append(upper.mean((-1, -2)).unsqueeze(-2))
-        if self.high_order:
+        if self.w_g is not None:
             parts.append(self.w_g(x.psi).unsqueeze(-2))
         return torch.cat(parts, -2)
 
@@ -131,7 +124,7 @@ class SpatialHOPHead(nn.Module):
         return SpatialTokens(
             self.reduce_spatial(spatial),
             orderless[0] if self.first_order else None,
-            orderless[-1] if self.high_order else None,
+            orderless[-1] if self.w_g is not None else None,
         )
 
     def forward(self, regions: SpatialTokens, support: SpatialTokens) -> Relation:
@@ -159,7 +152,7 @@ class SpatialHOPHead(nn.Module):
         among = weights[..., :n, :n] * (1 - torch.eye(n, dtype=weights.dtype, device=weights.device))
         maps = {"spatial": among.amax(-2).unflatten(-1, grid)}
         orderless = weights[..., n:, :n].unflatten(-1, grid)
-        names = ["fo"] * self.first_order + ["ho"] * self.high_order
+        names = ["fo"] * self.first_order + ["ho"] * (self.w_g is not None)
         maps |= {name: orderless[..., i, :, :] for i, name in enumerate(names)}
         if len(names) == 2:
             maps["fo_ho"] = orderless.mean(-3)
@@ -175,39 +168,47 @@ class TransformerRelationHead(nn.Module):
         *,
         z_shot: bool,
         spatial_hop: bool,
-        first_order: bool,
-        high_order: bool,
+        z_shot_orders: str,
+        spatial_orders: str,
         attention: AttentionConfig,
         spatial_size: int,
         attention_score: bool,
     ) -> None:
         super().__init__()
-        orders = {"first_order": first_order, "high_order": high_order}
-        self.z_shot = (
-            ZShotHead(d, attention=attention, attention_score=attention_score, **orders) if z_shot else None
-        )
-        self.spatial_hop = (
-            SpatialHOPHead(d, size=spatial_size, attention=attention, **orders) if spatial_hop else None
-        )
+        self.z_shot: ZShotHead | None = None
+        self.spatial_hop: SpatialHOPHead | None = None
+        if z_shot:
+            self.z_shot = ZShotHead(
+                d,
+                orders=z_shot_orders,
+                attention=attention,
+                attention_score=attention_score,
+                regress=not spatial_hop,
+            )
+        if spatial_hop:
+            self.spatial_hop = SpatialHOPHead(
+                d, size=spatial_size, orders=spatial_orders, attention=attention
+            )
 
     def forward(self, regions: Described, shots: Described, mask: Tensor) -> Relation:
         """Regions (E, K', P, …), shots (E or 1, K, Z, …) with `mask` (E or 1, K, Z) → (E, K, P)."""
-        logits, deltas = [], []
+        logits: list[Tensor] = []
+        deltas: Tensor | None = None
         if self.z_shot is not None:
-            relation = self.z_shot(self.z_shot.embed(regions), self.z_shot.embed(shots), mask)
-            logits.append(relation.logits)
-            deltas.append(relation.deltas)
+            own, deltas = self.z_shot(self.z_shot.embed(regions), self.z_shot.embed(shots), mask)
+            logits.append(own)
         if self.spatial_hop is not None:
             support = average_shots(shots, mask)
             relation = self.spatial_hop(self.spatial_hop.embed(regions), self.spatial_hop.embed(support))
             logits.append(relation.logits)
-            deltas.append(relation.deltas)
-        return Relation(sum(logits[1:], logits[0]), deltas[-1])
+            deltas = relation.deltas
+        assert deltas is not None
+        return Relation(sum(logits[1:], logits[0]), deltas)
 
     def outputs(self) -> list[nn.Linear]:
         """The last layers, which start at zero beside a cosine prior."""
         heads = [head for head in (self.z_shot, self.spatial_hop) if head is not None]
-        return [layer for head in heads for layer in (head.classify, head.regress)]
+        return [layer for head in heads for layer in (head.classify, head.regress) if layer is not None]
 
 
 def average_shots(shots: Described, mask: Tensor) -> Described:

@@ -7,6 +7,9 @@ box deltas over anchors), once for each class.
                   depthwise   channel-wise product with the mean ψ (FSOD's A-RPN)
                   none        an ordinary RPN, the same boxes for every class
 
+Deviation: the query's positions and the descriptors pass a LayerNorm before attention. Their scales differ
+a hundredfold, and non-negative vectors are all alike; without it the supports are hardly seen at first.
+
 Beyond the paper, each with a switch: several maps (`neck`), the convolution before the conditioning
 so that a further class costs little (`conv`), and a closed-form term of the logit (`objectness`).
 """
@@ -84,6 +87,7 @@ class TenetRPN(nn.Module):
         self.levels, self.conditioning, self.conv_first = levels, conditioning, conv == "before"
         self.closed_form = closed_form
         if conditioning == "attention":
+            self.norm_query, self.norm_support = nn.LayerNorm(d), nn.LayerNorm(d)
             self.cross_attention = TransformerBlocks(d, attention)
         channels = d if self.conv_first else channels or d
         self.conv = nn.Conv2d(d, channels, 3, padding=1)
@@ -102,8 +106,17 @@ class TenetRPN(nn.Module):
             self.register_buffer("background_covariance", torch.eye(channels + 1))
 
     @property
+    def cell_features(self) -> int:
+        """q: a cell's features and its own logit, what closed-form objectness weighs."""
+        return self.objectness.in_features + 1
+
+    @property
     def background(self) -> Background:
         return Background(self.get_buffer("background_mean"), self.get_buffer("background_covariance"))
+
+    def set_background(self, background: Background) -> None:
+        self.get_buffer("background_mean").copy_(background.mean)
+        self.get_buffer("background_covariance").copy_(background.covariance)
 
     def forward(
         self, pyramids: list[list[Tensor]], psi: Tensor, shots: Tensor, prior: Tensor | None
@@ -132,7 +145,7 @@ class TenetRPN(nn.Module):
 
     def _condition(self, x: Tensor, psi: Tensor, shots: Tensor) -> Tensor:
         if self.conditioning == "attention":
-            attended: Tensor = self.cross_attention(x, psi, shots)
+            attended: Tensor = self.cross_attention(self.norm_query(x), self.norm_support(psi), shots)
             return attended
         if self.conditioning == "depthwise":
             return x * masked_mean(psi, shots).unsqueeze(2)
@@ -160,8 +173,8 @@ class TenetRPN(nn.Module):
 def propose(output: RPNOutput, sizes: list[tuple[int, int]], rule: Filter, union: bool) -> Proposals:
     """Decode, rank, cut and thin out every picture's boxes, without gradient.
 
-    Each class keeps its own. With `union` the classes share one list of `rule.post_nms` boxes, in which a
-    box has a logit for every class.
+    Each class keeps its own. With `union` the classes share one list, of twice `rule.post_nms` boxes at
+    the most, in which a box has a logit for every class.
     """
     union = union and output.logits.shape[1] > 1  # of one class there is nothing to unite
     boxes_kept, logits_kept = [], []
@@ -196,4 +209,5 @@ def _best_of_any_class(
     ranks = logits.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
     best, owner = ranks.min(0)
     columns = torch.arange(decoded.shape[1], device=decoded.device)
+    rule = rule._replace(post_nms=2 * rule.post_nms)
     return best_boxes(decoded[owner, columns], -best.float(), size, rule)

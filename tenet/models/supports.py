@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from tenet.errors import InputError
+from tenet.ops.boxes import check_boxes
 from tenet.structures import ClassFeatures
 
 
@@ -29,6 +30,7 @@ class Supports(NamedTuple):
 
     def check(self) -> None:
         count = len(self.crops)
+        check_boxes(self.boxes, "supports.boxes")
         if self.boxes.shape != (count, 4):
             raise InputError(
                 f"supports.boxes: expected ({count}, 4), one for each crop; got {tuple(self.boxes.shape)}"
@@ -41,11 +43,16 @@ class Supports(NamedTuple):
             )
         if bool((self.rows < 0).all(-1).any()):
             raise InputError("supports.rows: expected at least one shot for every class; a class has none")
-        empty = (self.boxes[:, 2:] <= self.boxes[:, :2]).any(1).nonzero().flatten().tolist()
-        if empty:
-            raise InputError(
-                f"supports.boxes: expected x1 < x2 and y1 < y2; crop {empty[0]} has an empty box"
-            )
+        for i, (crop, box) in enumerate(zip(self.crops, self.boxes.tolist(), strict=True)):
+            x1, y1, x2, y2 = box
+            if not (x1 < x2 and y1 < y2):
+                raise InputError(f"supports.boxes: expected x1 < x2 and y1 < y2; crop {i} has an empty box")
+            height, width = crop.shape[-2:]
+            if not (x1 < width and y1 < height and x2 > 0 and y2 > 0):
+                raise InputError(
+                    f"supports.boxes: expected the object inside its crop of {width} x {height} px, "
+                    f"but crop {i} has the box {box}"
+                )
 
 
 class SupportFeatures(NamedTuple):
@@ -62,6 +69,23 @@ class SupportFeatures(NamedTuple):
     raw: Tensor
     mask: Tensor
     prior: Tensor | None = None
+
+    def check(self, pictures: int, d: int, cell_features: int) -> None:
+        """Refuse features of another number of pictures, or of another model."""
+        if len(self.mask) not in (1, pictures):
+            raise InputError(
+                f"supports: expected classes for {pictures} pictures, or 1 for all; got {len(self.mask)}"
+            )
+        if self.psi.shape[-1] != d or self.phi.shape[-3] != 2 * d:
+            raise InputError(
+                f"classes: expected features of d = {d} channels, got {self.psi.shape[-1]}; "
+                "they were made by another model, register the class anew"
+            )
+        if self.prior is not None and self.prior.shape[1:] != (self.mask.shape[1], cell_features + 1):
+            raise InputError(
+                f"classes: expected closed-form weights of shape ({self.mask.shape[1]}, {cell_features + 1}) "
+                f"for each picture, got {tuple(self.prior.shape[1:])}; register the class anew"
+            )
 
     def to_class(self, k: int) -> ClassFeatures:
         """Class k of the first picture as numpy, without its padding."""

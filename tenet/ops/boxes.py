@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from tenet.errors import InputError
+from tenet.ops.checks import check_tensor, check_whole
 
 MAX_LOG_SCALE = math.log(1000 / 16)
 """Most that a delta may enlarge an anchor, so that exp cannot overflow."""
@@ -16,14 +17,9 @@ NMS_BLOCK = 256
 
 def check_boxes(boxes: Tensor, name: str = "boxes") -> None:
     """Refuse what is not (n, 4) floating."""
-    if (
-        not isinstance(boxes, Tensor)
-        or boxes.ndim != 2
-        or boxes.shape[-1] != 4
-        or not boxes.is_floating_point()
-    ):
-        came = f"{boxes.dtype} {tuple(boxes.shape)}" if isinstance(boxes, Tensor) else type(boxes).__name__
-        raise InputError(f"{name}: expected floating xyxy boxes of shape (n, 4), got {came}")
+    check_tensor(name, boxes, "(n, 4)", ndim=2)
+    if boxes.shape[1] != 4:
+        raise InputError(f"{name}: expected xyxy boxes of shape (n, 4), got {tuple(boxes.shape)}")
 
 
 def box_area(boxes: Tensor) -> Tensor:
@@ -101,9 +97,7 @@ def nms(
     `keep = not (some better kept box overlaps)` is iterated from "keep all" until nothing changes:
     the system is triangular, so its only fixed point is the greedy answer.
     """
-    check_boxes(boxes)
-    if scores.shape != boxes.shape[:1]:
-        raise InputError(f"scores: expected shape ({len(boxes)},) to match boxes, got {tuple(scores.shape)}")
+    _check_nms(boxes, scores, iou_threshold, groups, limit)
     boxes, scores = boxes.detach(), scores.detach()
     order = scores.argsort(descending=True, stable=True)
     kept = order[:0]
@@ -115,6 +109,26 @@ def nms(
         if limit is not None and len(kept) >= limit:
             break
     return kept[:limit]
+
+
+def _check_nms(
+    boxes: Tensor, scores: Tensor, iou_threshold: float, groups: Tensor | None, limit: int | None
+) -> None:
+    check_boxes(boxes)
+    check_tensor("scores", scores, f"({len(boxes)},)", ndim=1)
+    if groups is not None and not isinstance(groups, Tensor):
+        raise InputError(f"groups: expected a tensor of shape ({len(boxes)},), got {type(groups).__name__}")
+    for name, value in (("scores", scores), ("groups", groups)):
+        if value is not None and value.shape != boxes.shape[:1]:
+            raise InputError(
+                f"{name}: expected shape ({len(boxes)},) to match boxes, got {tuple(value.shape)}"
+            )
+    if not (torch.isfinite(boxes).all() and torch.isfinite(scores).all()):
+        raise InputError("nms: expected finite boxes and scores, got NaN or infinity")
+    if not isinstance(iou_threshold, (int, float)):
+        raise InputError(f"iou_threshold: expected a number, got {iou_threshold!r}")
+    if limit is not None:
+        check_whole("limit", limit, 0)
 
 
 def _overlaps(boxes: Tensor, groups: Tensor | None, a: Tensor, b: Tensor, threshold: float) -> Tensor:

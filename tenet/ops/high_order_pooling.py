@@ -12,6 +12,7 @@ rule and the spectrum stays in [0, 1] for every even order.
 from torch import Tensor
 
 from tenet.errors import InputError
+from tenet.ops.checks import check_tensor, check_whole
 
 EPSILON = 1e-6
 """ε of the paper's trace normalisation."""
@@ -19,26 +20,33 @@ EPSILON = 1e-6
 
 def check_features(phi: Tensor, order: int) -> None:
     """Refuse what is not (…, d, N) floating features with d, N ≥ 1, or an order below 2."""
-    if not isinstance(phi, Tensor) or phi.ndim < 2 or 0 in phi.shape[-2:]:
-        came = f"shape {tuple(phi.shape)}" if isinstance(phi, Tensor) else type(phi).__name__
-        raise InputError(f"phi: expected a tensor of shape (…, d, N) with d, N >= 1, got {came}")
-    if not phi.is_floating_point():
-        raise InputError(f"phi: expected floating-point features, got {phi.dtype}; call phi.float() first")
-    if isinstance(order, bool) or not isinstance(order, int) or order < 2:
-        raise InputError(f"order: expected a whole number of at least 2, got {order!r}")
+    check_tensor("phi", phi, "(…, d, N)", least_ndim=2)
+    if 0 in phi.shape[-2:]:
+        raise InputError(f"phi: expected (…, d, N) with d, N >= 1, got {tuple(phi.shape)}")
+    check_whole("order", order, 2)
 
 
 def centred(phi: Tensor, weights: Tensor | None, mean: Tensor | None) -> Tensor:
     """w_n (φ_n − μ), whose plain descriptor is M^(r)(Φ; w, μ): the weight enters to the power r."""
+    batch, (d, n) = phi.shape[:-2], phi.shape[-2:]
     if mean is not None:
-        if mean.shape[-1] != phi.shape[-2]:
-            raise InputError(f"mean: expected (…, d) with d = {phi.shape[-2]}, got {tuple(mean.shape)}")
+        _check_beside("mean", mean, batch, d, "d")
         phi = phi - mean.unsqueeze(-1)
     if weights is not None:
-        if weights.shape[-1] != phi.shape[-1]:
-            raise InputError(f"weights: expected (…, N) with N = {phi.shape[-1]}, got {tuple(weights.shape)}")
+        _check_beside("weights", weights, batch, n, "N")
+        if (weights < 0).any():
+            raise InputError(f"weights: expected non-negative numbers, got {weights.min().item()}")
         phi = phi * weights.unsqueeze(-2)
     return phi
+
+
+def _check_beside(name: str, x: Tensor, batch: tuple[int, ...], size: int, letter: str) -> None:
+    """Refuse what is not (…, size) with the features' batch, or without one."""
+    check_tensor(name, x, f"(…, {letter})", least_ndim=1)
+    if x.shape[-1] != size or x.shape[:-1] not in (batch, ()):
+        raise InputError(
+            f"{name}: expected batch {tuple(batch)} and {letter} = {size} at the end, got {tuple(x.shape)}"
+        )
 
 
 def hotd(phi: Tensor, order: int, weights: Tensor | None = None, mean: Tensor | None = None) -> Tensor:
@@ -50,10 +58,18 @@ def hotd(phi: Tensor, order: int, weights: Tensor | None = None, mean: Tensor | 
     check_features(phi, order)
     x = centred(phi, weights, mean)
     batch, (d, n) = x.shape[:-2], x.shape[-2:]
-    products = x  # (…, d^k, N), one axis of size d folded in at a time
-    for _ in range(order - 1):
-        products = (products.unsqueeze(-2) * x.unsqueeze(-3)).reshape(*batch, -1, n)
-    return products.mean(-1).reshape(*batch, *(d,) * order)
+    # M unfolded is F_p F_qᵀ / N with the columns φ_n^{⊗p}: N never multiplies the d^r entries.
+    low = _outer_power(x, order // 2)
+    high = _outer_power(x, order - order // 2)
+    return (low @ high.mT / n).reshape(*batch, *(d,) * order)
+
+
+def _outer_power(x: Tensor, exponent: int) -> Tensor:
+    """Columns φ_n^{⊗exponent}: (…, d, N) → (…, d^exponent, N)."""
+    power = x
+    for _ in range(exponent - 1):
+        power = (power.unsqueeze(-2) * x.unsqueeze(-3)).flatten(-3, -2)
+    return power
 
 
 def tau(phi: Tensor, order: int) -> Tensor:

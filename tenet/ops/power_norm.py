@@ -4,11 +4,13 @@ import torch
 from torch import Tensor
 
 from tenet.errors import InputError
+from tenet.ops.checks import check_tensor, check_whole
 from tenet.ops.high_order_pooling import EPSILON
 
 
 def sigme(p: Tensor, eta_prime: float | Tensor) -> Tensor:
     """SigmE, Eq. 5, element-wise: 2 / (1 + e^{−η' p}) − 1, as tanh(η' p / 2), which cannot overflow."""
+    check_tensor("p", p, "(…)")
     return torch.tanh(p * eta_prime / 2)
 
 
@@ -19,10 +21,10 @@ def maxexp_spectrum(spectrum: Tensor, eta: int) -> Tensor:
 
 def maxexp(m: Tensor, eta: int) -> Tensor:
     """MaxExp(F), Eq. 4: I − (I − M)^η on (…, d, d) symmetric matrices, trace-normalised here."""
-    if m.ndim < 2 or m.shape[-1] != m.shape[-2]:
+    check_tensor("m", m, "(…, d, d)", least_ndim=2)
+    if m.shape[-1] != m.shape[-2]:
         raise InputError(f"m: expected square matrices of shape (…, d, d), got {tuple(m.shape)}")
-    if isinstance(eta, bool) or not isinstance(eta, int) or eta < 1:
-        raise InputError(f"eta: expected a whole number of at least 1, got {eta!r}")
+    check_whole("eta", eta, 1)
     trace = m.diagonal(dim1=-2, dim2=-1).sum(-1)
     identity = torch.eye(m.shape[-1], dtype=m.dtype, device=m.device)
     complement = identity - m / (EPSILON + trace)[..., None, None]

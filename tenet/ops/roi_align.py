@@ -12,14 +12,22 @@ positions; a sample more than one cell outside the map counts as zero, one withi
 border; an empty box list gives an empty result.
 """
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from tenet.errors import InputError
+from tenet.ops.boxes import check_boxes
+from tenet.ops.checks import check_tensor, check_whole
 
 DENSE_UP_TO = 32 * 32
 """Positions of a map up to which the dense products are the faster way."""
+
+
+DENSE_NUMBERS = 2**25
+"""Numbers that the dense products may hold at a time (128 MB in float32)."""
 
 
 def roi_align(
@@ -35,12 +43,8 @@ def roi_align(
     `boxes` are xyxy in pixels of the picture, `spatial_scale` takes them to the map: either a list of
     B tensors (n_i, 4), or one (R, 5) tensor whose first column is the row of `features`.
     """
-    if features.ndim != 4:
-        raise InputError(f"features: expected a map of shape (B, C, H, W), got {tuple(features.shape)}")
-    if sampling_ratio < 1:
-        raise InputError(f"sampling_ratio: expected at least 1, got {sampling_ratio}")
+    height, width = _check(features, output_size, spatial_scale, sampling_ratio)
     rois = _as_rois(features, boxes)
-    height, width = (output_size, output_size) if isinstance(output_size, int) else output_size
     batch, channels, map_height, map_width = features.shape
     if len(rois) == 0 or batch == 0:
         return features.new_zeros(0, channels, height, width) + 0 * features.sum()
@@ -64,13 +68,15 @@ def _by_dense_products(features: Tensor, rows: Tensor, y_taps: Taps, x_taps: Tap
     _, channels, map_height, map_width = features.shape
     vertical, horizontal = _dense(y_taps, map_height, features), _dense(x_taps, map_width, features)
     height = vertical.shape[1]
+    at_once = max(1, DENSE_NUMBERS // (height * channels * map_width))
     pooled = []
     for picture in range(len(features)):
         mine = rows == picture
         y, x = vertical[mine], horizontal[mine]
         lines = features[picture].transpose(0, 1).reshape(map_height, channels * map_width)
-        columns = (y.reshape(-1, map_height) @ lines).reshape(len(y), height * channels, map_width)
-        pooled.append((columns @ x.mT).reshape(len(y), height, channels, -1).transpose(1, 2))
+        for some_y, some_x in zip(y.split(at_once), x.split(at_once), strict=True):
+            columns = (some_y.reshape(-1, map_height) @ lines).reshape(len(some_y), -1, map_width)
+            pooled.append((columns @ some_x.mT).reshape(len(some_y), height, channels, -1).transpose(1, 2))
     regions = torch.cat(pooled)  # in the order of the pictures
     if len(features) == 1:
         return regions
@@ -99,20 +105,41 @@ def _by_bags(features: Tensor, rows: Tensor, y_taps: Taps, x_taps: Taps) -> Tens
     return cells.reshape(regions, height, width, channels).permute(0, 3, 1, 2)
 
 
+def _check(
+    features: Tensor, output_size: int | tuple[int, int], spatial_scale: float, sampling_ratio: int
+) -> tuple[int, int]:
+    """Refuse a map or a size that makes no sense; the cells' (height, width)."""
+    check_tensor("features", features, "(B, C, H, W)", ndim=4)
+    if 0 in features.shape[2:]:
+        raise InputError(f"features: expected (B, C, H, W) with H, W >= 1, got {tuple(features.shape)}")
+    check_whole("sampling_ratio", sampling_ratio, 1)
+    size = output_size if isinstance(output_size, tuple) else (output_size, output_size)
+    if len(size) != 2:
+        raise InputError(f"output_size: expected one number or (height, width), got {output_size!r}")
+    for side in size:
+        check_whole("output_size", side, 1)
+    if not (math.isfinite(spatial_scale) and spatial_scale > 0):
+        raise InputError(f"spatial_scale: expected a positive number, got {spatial_scale!r}")
+    return size
+
+
 def _as_rois(features: Tensor, boxes: Tensor | list[Tensor]) -> Tensor:
     """Boxes as (R, 5) rows (row of the map, x1, y1, x2, y2), without gradient."""
     if isinstance(boxes, Tensor):
+        check_tensor("boxes", boxes, "(R, 5)")
         if boxes.ndim != 2 or boxes.shape[1] != 5:
             raise InputError(
                 f"boxes: expected (R, 5) rows of (map, x1, y1, x2, y2), got {tuple(boxes.shape)}"
             )
         rois = boxes.detach()
     else:
-        if len(boxes) != len(features) or any(b.ndim != 2 or b.shape[1] != 4 for b in boxes):
-            shapes = [tuple(b.shape) for b in boxes]
+        if not isinstance(boxes, (list, tuple)) or len(boxes) != len(features):
+            came = f"{len(boxes)}" if isinstance(boxes, (list, tuple)) else type(boxes).__name__
             raise InputError(
-                f"boxes: expected {len(features)} tensors of shape (n, 4), one for each map, got {shapes}"
+                f"boxes: expected {len(features)} tensors of shape (n, 4), one for each map, got {came}"
             )
+        for own in boxes:
+            check_boxes(own)
         rows = [torch.cat([b.new_full((len(b), 1), i), b], 1) for i, b in enumerate(boxes)]
         rois = torch.cat(rows).detach() if rows else features.new_zeros(0, 5)
     if len(rois) and not ((rois[:, 0] >= 0) & (rois[:, 0] < len(features))).all():

@@ -32,6 +32,7 @@ import torch
 from torch import Tensor
 
 from tenet.errors import InputError
+from tenet.ops.checks import check_tensor, check_whole
 from tenet.ops.high_order_pooling import EPSILON, check_features
 
 AFFINE_FROM = 32
@@ -40,8 +41,7 @@ AFFINE_FROM = 32
 
 def effective_eta(order: int, eta: int, odd_power: str = "floor3") -> int:
     """The power that Algorithm 1 raises to: η for even orders; for odd ones 3^⌊log₃ η⌋, or η itself."""
-    if isinstance(eta, bool) or not isinstance(eta, int) or eta < 1:
-        raise InputError(f"eta: expected a whole number of at least 1, got {eta!r}")
+    check_whole("eta", eta, 1)
     if odd_power not in ("floor3", "exact"):
         raise InputError(f"odd_power: expected 'floor3' or 'exact', got {odd_power!r}")
     if order % 2 == 0:
@@ -63,6 +63,7 @@ def dense_tso(m: Tensor, eta: int, odd_power: str = "floor3", order: int | None 
 
     `order` is r, the number of trailing axes; left out, all axes count and there is no batch.
     """
+    check_tensor("m", m, "(…, d, …, d)", least_ndim=2)
     order = m.ndim if order is None else order
     if order < 2 or m.ndim < order or len(set(m.shape[m.ndim - order :])) != 1:
         raise InputError(f"m: expected (…, d, …, d) with {max(order, 2)} equal axes, got {tuple(m.shape)}")
@@ -99,7 +100,8 @@ def _power_by_squaring(x: Tensor, n: int) -> Tensor:
 def tso_superdiagonal(phi: Tensor, order: int, eta: int, odd_power: str = "floor3") -> Tensor:
     """ψ̂_r = superdiag TSO(M^(r)(Φ) / (ε + τ_r); η), Eq. 12, exactly and without forming M.
 
-    phi (…, d, N) → (…, d). Differentiable; any batch; float32 or float64; finite for zero features.
+    phi (…, d, N) → (…, d). Differentiable; any batch; float32 or float64; finite for zero features, and
+    for any others whose squares are.
     """
     check_features(phi, order)
     power = effective_eta(order, eta, odd_power)
@@ -114,9 +116,9 @@ def _superdiagonal(phi: Tensor, order: int, power: int) -> Tensor:
     if order == 2:
         return _second_order(phi, power)
     # φ/s with ε/s^r in place of ε is the same number for every s, so s takes no gradient; it keeps
-    # φ^r within the range of float32 for features of any scale.
+    # φ^r within the range of float32.
     scale = phi.detach().square().sum(-2, keepdim=True).amax(-1, keepdim=True).sqrt()  # (B, 1, 1)
-    scale = torch.where((scale > 0) & scale.isfinite(), scale, torch.ones_like(scale))
+    scale = torch.where(scale > 0, scale, torch.ones_like(scale))
     phi = phi / scale
     norm = phi.square().sum(-2).pow(order / 2).sum(-1)[..., None, None]  # N τ_r
     c = 1 / (phi.shape[-1] * EPSILON / scale.pow(order) + norm)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from conftest import make_supports, make_target, picture, shrink
+from tiny_detector import make_supports, make_target, picture, shrink
 
 from tenet.config import EncoderConfig, ModelConfig
 from tenet.models.build import build_detector
@@ -55,6 +55,20 @@ def test_full_size_encoder_takes_a_step(encoder: str) -> None:
     config = ModelConfig(encoder=EncoderConfig(name=encoder))
     few = replace(config.rpn, pre_nms=(50, 50), post_nms=(4, 4), batch=16)
     step(replace(config, rpn=few, head=replace(config.head, rois=4), score_threshold=0.0))
+
+
+def test_the_supplements_table_varies_spatial_hop_alone() -> None:
+    """Its column says "Z-shot (1,2,3,4)": that head keeps all orders."""
+    config = shrink(ablations()["supplement_trh"]["Z-shot, 7x7, r=1"])
+    head = build_detector(config).relation_head
+    assert head.z_shot.w_p is not None  # type: ignore[union-attr]
+    assert head.spatial_hop.w_g is None  # type: ignore[union-attr]
+
+
+def test_the_prototype_has_the_same_proposals_and_a_frozen_encoder() -> None:
+    floor, paper = preset("prototype"), preset("paper_voc")
+    assert floor.rpn == paper.rpn
+    assert floor.encoder.frozen
 
 
 def test_the_papers_table_3a_speaks_of_widths() -> None:

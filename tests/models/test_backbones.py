@@ -24,12 +24,14 @@ PHOTOGRAPHS = {
 }
 
 
-def normalised(name: str) -> torch.Tensor:
+def normalised(name: str, size: int = 224) -> torch.Tensor:
     picture = getattr(data, name)()
     picture = np.asarray(picture[0] if isinstance(picture, tuple) else picture)
     side = min(picture.shape[:2])
     top, left = (picture.shape[0] - side) // 2, (picture.shape[1] - side) // 2
-    square = Image.fromarray(picture[top : top + side, left : left + side]).resize((224, 224), Image.BICUBIC)
+    square = Image.fromarray(picture[top : top + side, left : left + side]).resize(
+        (size, size), Image.BICUBIC
+    )
     return (torch.from_numpy(np.array(square)).permute(2, 0, 1)[None].float() - 127) / 128
 
 
@@ -75,17 +77,44 @@ def test_same_padding_is_tensorflows() -> None:
     assert conv(x)[0, 0].tolist() == [[0, 0], [0, 1]]
 
 
-def test_cell_centres_of_lite_are_shifted_as_declared() -> None:
-    """The stride-16 cell that a point moves most lies where `shifts` says."""
-    network = EfficientNetLite(0).eval()
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_cells_look_where_shifts_say(variant: int) -> None:
+    """A spot put on photographs changes each map about the place that `shifts` declares, within 2 px."""
+    network = EfficientNetLite(variant).eval()
     network.load_imagenet()
-    picture = torch.zeros(1, 3, 256, 256, requires_grad=True)
-    _, c4 = network.to_c4(picture)
-    (gradient,) = torch.autograd.grad(c4[0, :, 8, 8].abs().sum(), picture)
-    mass = gradient.abs().sum((0, 1))
-    centre = float((mass.sum(0) * (torch.arange(256) + 0.5)).sum() / mass.sum())
-    expected = 8.5 * 16 + network.shifts[1]
-    assert abs(centre - expected) < 6
+    generator = torch.Generator().manual_seed(1)
+    off: list[list[float]] = [[], [], []]
+    with torch.no_grad():
+        for name in ("chelsea", "coffee"):
+            photograph = normalised(name, 320)
+            for plain in (photograph, photograph.flip(3), photograph.flip(2), photograph.flip(2).flip(3)):
+                places = torch.randint(112, 208, (4, 2), generator=generator).tolist()
+                spotted = plain.repeat(len(places), 1, 1, 1)
+                for i, (x, y) in enumerate(places):
+                    spotted[i, :, y - 6 : y + 6, x - 6 : x + 6] = (
+                        torch.rand(3, 1, 1, generator=generator) * 2 - 1
+                    )
+                before, after = all_maps(network, plain), all_maps(network, spotted)
+                for level in range(3):
+                    change = (after[level] - before[level]).square().sum(1)
+                    off[level] += centroid_errors(change, places, network.shifts[level])
+    for level, errors in enumerate(off):
+        assert abs(float(np.mean(errors))) < 2, f"c{level + 3} looks {np.mean(errors):.1f} px elsewhere"
+
+
+def all_maps(network: EfficientNetLite, pictures: torch.Tensor) -> list[torch.Tensor]:
+    c3, c4 = network.to_c4(pictures)
+    return [c3, c4, network.stage5(c4)]
+
+
+def centroid_errors(change: torch.Tensor, places: list[list[int]], shift: float) -> list[float]:
+    stride = 320 / change.shape[-1]
+    centres = (torch.arange(change.shape[-1]) + 0.5) * stride + shift
+    errors = []
+    for one, (x, y) in zip(change, places, strict=True):
+        errors += [float((one.sum(0) * centres).sum() / one.sum()) - x]
+        errors += [float((one.sum(1) * centres).sum() / one.sum()) - y]
+    return errors
 
 
 @pytest.mark.parametrize("name", ["tiny", "lite0", "lite1", "lite2"])
@@ -142,7 +171,7 @@ def test_torchvision_files_load_as_they_are(tmp_path: Path) -> None:
     save_file(state, tmp_path / "resnet.safetensors")
     for file in ("resnet.pth", "resnet.safetensors"):
         network = BACKBONES["tiny"]()
-        load_into(network, load_tensors(tmp_path / file), ("fc.",), file)
+        network.load(str(tmp_path / file))
         assert torch.equal(network.state_dict()["layer3.0.conv2.weight"], state["layer3.0.conv2.weight"])
 
 
@@ -171,11 +200,11 @@ def test_weights_of_another_network(tmp_path: Path) -> None:
     network = BACKBONES["tiny"]()
     state = network.state_dict()
     with pytest.raises(WeightsError, match="lacks"):
-        load_into(network, {}, (), "file")
+        load_into(network, {}, (), (), "file")
     with pytest.raises(WeightsError, match="unknown more"):
-        load_into(network, state | {"more": torch.zeros(1)}, (), "file")
+        load_into(network, state | {"more": torch.zeros(1)}, (), (), "file")
     with pytest.raises(WeightsError, match=r"another shape for conv1\.weight"):
-        load_into(network, state | {"conv1.weight": torch.zeros(1)}, (), "file")
+        load_into(network, state | {"conv1.weight": torch.zeros(1)}, (), (), "file")
 
 
 def test_a_changed_package_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,3 +228,28 @@ def test_freezing_from_the_front() -> None:
     assert learning == {"layer3", "layer4"}
     network.freeze(None)
     assert not any(p.requires_grad for p in network.parameters())
+
+
+def test_a_frozen_network_stays_as_it_is_while_training() -> None:
+    network = SwinB(7, embed_dim=32, depths=(2, 2, 2, 2))
+    network.freeze(None)
+    assert not any(p.requires_grad for p in network.parameters())
+    assert not any(module.training for module in network.train().modules())
+
+
+def test_published_swin_files_load() -> None:
+    """A classifier's file has no norms for detection, and a classifier that we do without."""
+    network = SwinB(7, embed_dim=32, depths=(1, 1, 1, 1))
+    state = {k: v + 1 for k, v in network.body.state_dict().items() if v.is_floating_point()}
+    state = {k: v for k, v in state.items() if not k.startswith("hidden_states_norms")}
+    state["classifier.weight"] = torch.zeros(10, 256)
+    load_into(network.body, state, network.other_weights, network.own_weights, "file")
+    name = "swin.encoder.layers.0.blocks.0.layernorm_before.weight"
+    assert torch.equal(network.body.state_dict()[name], state[name])
+
+
+def test_the_classifier_of_lite_does_not_learn() -> None:
+    network = EfficientNetLite(0)
+    network.freeze(2)
+    learning = {name.split(".")[0] for name, p in network.named_parameters() if p.requires_grad}
+    assert learning == {"_blocks"}

@@ -2,14 +2,16 @@
 
 import pytest
 import torch
-from conftest import make_target
+from tiny_detector import make_target
 
 from tenet.errors import InputError
+from tenet.models.box_quality import Refined
 from tenet.models.losses import (
     RegionLabels,
     best_iou,
     label_anchors,
     label_regions,
+    quality_loss,
     relation_loss,
     rpn_loss,
     sample_regions,
@@ -48,6 +50,14 @@ def test_every_object_gets_an_anchor() -> None:
     labels, row = label_anchors(ANCHORS, torch.tensor([[0.0, 0, 10, 10], [43, 43, 60, 60]]), NONE, (0.3, 0.7))
     assert labels[3] == 1
     assert row[3] == 1
+
+
+def test_a_good_anchor_is_not_lent_to_a_worse_object() -> None:
+    """The only anchor near both: it stays with the object that it fits."""
+    anchors = torch.tensor([[0.0, 0, 95, 95]])
+    labels, row = label_anchors(anchors, torch.tensor([[0.0, 0, 50, 50], [0, 0, 100, 100]]), NONE, (0.3, 0.7))
+    assert labels.tolist() == [1]
+    assert row.tolist() == [1]
 
 
 def test_ignored_objects_teach_nothing() -> None:
@@ -97,13 +107,37 @@ def test_region_labels() -> None:
     target = [
         make_target([[0, 0, 10, 10], [40, 40, 50, 50], [80, 80, 90, 90]], [0, 1, 0], [False, False, True])
     ]
-    labels = label_regions(boxes, mask, target, 2, 0.5)
+    labels = label_regions(boxes, mask, target, 2, 0.5, exclusive=False)
     assert labels.positive[0].tolist() == [
         [True, True, False, False, False],
         [False, False, True, False, False],
     ]
     assert labels.counts[0, 0].tolist() == [True, True, True, True, False]
     assert labels.present.tolist() == [[True, True]]
+
+
+def test_an_exclusive_region_is_of_the_class_that_it_overlaps_best() -> None:
+    boxes = torch.tensor([[[[0.0, 0, 10, 10]]]])
+    target = [make_target([[0, 0, 10, 18], [0, 0, 10, 10.2]], [0, 1])]  # IoU 0.56 and 0.98
+    mask = torch.ones(1, 1, 1, dtype=torch.bool)
+    assert label_regions(boxes, mask, target, 2, 0.5, exclusive=False).positive.tolist() == [[[True], [True]]]
+    assert label_regions(boxes, mask, target, 2, 0.5, exclusive=True).positive.tolist() == [[[False], [True]]]
+
+
+def test_quality_counts_the_background_beside_an_ignored_object() -> None:
+    """A far-away box to ignore changes nothing for the others; boxes upon it teach nothing."""
+    boxes = torch.tensor([[0.0, 0, 10, 10], [30, 30, 40, 40], [60, 60, 70, 70]])
+
+    def gradient(ignored: list[float]) -> torch.Tensor:
+        logits = torch.zeros(3, 2, requires_grad=True)
+        refined = Refined(boxes, torch.zeros(3, 4), logits, boxes)
+        target = make_target([[0, 0, 10, 10], ignored], [0, 0], [False, True])
+        quality_loss([refined], target)["quality_iou"].backward()
+        assert logits.grad is not None
+        return logits.grad[:, 0]
+
+    assert (gradient([200.0, 200, 220, 220]) != 0).tolist() == [True, True, True]
+    assert (gradient([30.0, 30, 40, 40]) != 0).tolist() == [True, False, True]
 
 
 def labels_of(positive: list[list[int]], present: list[bool]) -> RegionLabels:

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from conftest import TINY, make_supports, picture
+from tiny_detector import TINY, make_supports, picture
 
-from tenet.errors import InputError
+from tenet.errors import ConfigError, InputError
 from tenet.models.build import build_detector
 from tenet.models.objectness import Background, closed_form_objectness
 
@@ -70,10 +70,51 @@ def test_a_shot_raises_its_own_boxes(conditioning: str, neck: bool) -> None:
         [image] = detector.encode_images([scene])
         classes = detector.encode_supports(make_supports([[0]]))
         before = rank_of(detector, image, classes, shot)
-        prior = detector.fit_objectness(image, shot, classes)
+        prior = detector.fit_objectness([image], [shot], classes)
         after = rank_of(detector, image, classes._replace(prior=prior[None, None]), shot)
     assert after < before
     assert after <= 0.05
+
+
+def test_bare_crops_take_the_background_of_training_pictures() -> None:
+    config = replace(TINY, rpn=replace(TINY.rpn, closed_form=True))
+    detector = build_detector(config).eval()
+    with torch.no_grad():
+        images = detector.encode_images([picture(96, 128, seed) for seed in range(3)])
+        classes = detector.encode_supports(make_supports([[0]]))
+        box = torch.tensor([[30.0, 20, 65, 55]])
+        before = detector.fit_objectness(images[:1], [box], classes, bare=True)
+        detector.fit_background(images, [torch.zeros(0, 4)] * 3, classes)
+        after = detector.fit_objectness(images[:1], [box], classes, bare=True)
+    assert detector.rpn.background.mean.any()
+    assert not torch.allclose(before, after)
+    assert "rpn.background_mean" in detector.state_dict()  # it travels with the weights
+
+
+def test_shots_in_several_pictures() -> None:
+    config = replace(TINY, rpn=replace(TINY.rpn, closed_form=True))
+    detector = build_detector(config).eval()
+    with torch.no_grad():
+        images = detector.encode_images([picture(96, 128, seed) for seed in range(2)])
+        classes = detector.encode_supports(make_supports([[0]]))
+        boxes = [torch.tensor([[30.0, 20, 65, 55]]), torch.tensor([[5.0, 5, 40, 60], [70, 20, 110, 70]])]
+        both = detector.fit_objectness(images, boxes, classes)
+        one = detector.fit_objectness(images[:1], boxes[:1], classes)
+    assert both.shape == one.shape == (detector.rpn.cell_features + 1,)
+    assert not torch.allclose(both, one)
+
+
+def test_closed_form_refuses_what_it_cannot_use() -> None:
+    off, on = (
+        build_detector(TINY).eval(),
+        build_detector(replace(TINY, rpn=replace(TINY.rpn, closed_form=True))),
+    )
+    with torch.no_grad():
+        images, classes = on.encode_images([picture()]), on.encode_supports(make_supports([[0]]))
+    with pytest.raises(ConfigError, match=r"rpn\.closed_form = true"):
+        off.fit_objectness(images, [torch.tensor([[0.0, 0, 9, 9]])], classes)
+    with pytest.raises(InputError, match="at least one box each"):
+        on.fit_objectness(images, [torch.zeros(0, 4)], classes)
 
 
 def rank_of(detector: object, image: object, classes: object, shot: torch.Tensor) -> float:

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from conftest import make_target
+from tiny_detector import make_target
 
 from tenet.config import AttentionConfig
 from tenet.models.box_quality import BoxQualityHead, quality
@@ -96,8 +96,8 @@ def test_cosine_prior_is_the_cosine_to_the_class_mean() -> None:
 
 
 @pytest.mark.parametrize("kind", ["both", "z_shot", "spatial_hop", "multi"])
-@pytest.mark.parametrize("orders", [(True, False), (False, True), (True, True)])
-def test_shapes_of_every_head(kind: str, orders: tuple[bool, bool]) -> None:
+@pytest.mark.parametrize("orders", ["first", "high", "both"])
+def test_shapes_of_every_head(kind: str, orders: str) -> None:
     head = make_head(kind, orders)
     regions, shots = described(2, 1, 5), described(1, 3, 4)
     relation = head(regions, shots, torch.ones(1, 3, 4, dtype=torch.bool))
@@ -105,15 +105,15 @@ def test_shapes_of_every_head(kind: str, orders: tuple[bool, bool]) -> None:
     assert relation.deltas.shape == (2, 3, 5, 4)
 
 
-def make_head(kind: str, orders: tuple[bool, bool] = (True, True), size: int = 7) -> torch.nn.Module:
+def make_head(kind: str, orders: str = "both", size: int = 7) -> torch.nn.Module:
     if kind == "multi":
-        return MultiRelationHead(D, high_order=orders[1]).eval()
+        return MultiRelationHead(D, high_order=orders != "first").eval()
     return TransformerRelationHead(
         D,
         z_shot=kind != "spatial_hop",
         spatial_hop=kind != "z_shot",
-        first_order=orders[0],
-        high_order=orders[1],
+        z_shot_orders=orders,
+        spatial_orders=orders,
         attention=ATTENTION,
         spatial_size=size,
         attention_score=True,
@@ -139,7 +139,7 @@ def test_spatial_sizes(size: int) -> None:
 
 
 def test_tokens_are_equation_15() -> None:
-    head = SpatialHOPHead(D, size=7, first_order=True, high_order=True, attention=ATTENTION)
+    head = SpatialHOPHead(D, size=7, orders="both", attention=ATTENTION)
     x = described(2)
     tokens = head.tokens(x)
     assert torch.equal(tokens[1, :49].T, x.phi[1, :D].flatten(1))
@@ -149,7 +149,7 @@ def test_tokens_are_equation_15() -> None:
 
 def test_relation_is_the_supplements() -> None:
     """The folded layers give what the literal [support − region; Repeat(W FO·HO)] through one layer gives."""
-    head = SpatialHOPHead(D, size=7, first_order=True, high_order=True, attention=ATTENTION).eval()
+    head = SpatialHOPHead(D, size=7, orders="both", attention=ATTENTION).eval()
     region, support = described(1, 1, 2), described(1, 1, 1)
     a, b = head.blocks(head.tokens(region)), head.blocks(head.tokens(support))
     spatial = b[..., :49, :] - a[..., :49, :]
@@ -162,7 +162,7 @@ def test_relation_is_the_supplements() -> None:
 
 
 def test_z_shot_queries_are_equation_14() -> None:
-    head = ZShotHead(D, first_order=True, high_order=True, attention=ATTENTION, attention_score=False)
+    head = ZShotHead(D, orders="both", attention=ATTENTION, attention_score=False, regress=True)
     x = described(3)
     expected = head.fc(x.phi.mean((-1, -2)) + x.psi @ head.w_p.weight.T)
     assert torch.allclose(head.embed(x), expected, atol=1e-5)
@@ -202,5 +202,5 @@ def test_attention_maps_of_the_supplement() -> None:
     assert all(m.shape == (2, 7, 7) for m in maps.values())
     assert all(((m > 0) & (m <= 1)).all() for m in maps.values())
     assert torch.allclose(maps["fo_ho"], (maps["fo"] + maps["ho"]) / 2)
-    only_ho = make_head("spatial_hop", (False, True)).spatial_hop.attention_maps(described(2))
+    only_ho = make_head("spatial_hop", "high").spatial_hop.attention_maps(described(2))
     assert set(only_ho) == {"spatial", "ho"}

@@ -36,8 +36,12 @@ class Backbone(nn.Module):
     """Whether c4 and c5 come out of a ReLU (odd tensor orders need it)."""
     scales: tuple[float, float, float] = (1.0, 1.0, 1.0)
     """Typical magnitude of c3, c4, c5, divided out before maps are mixed."""
-    shifts: tuple[float, float] = (0.0, 0.0)
-    """How far, in pixels, the centres of c3's and c4's cells lie right of and below (i + ½)·stride."""
+    shifts: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """How far, in pixels, what the cells of c3, c4, c5 see lies right of and below (i + ½)·stride."""
+    other_weights: tuple[str, ...] = ("fc.",)
+    """Names in a weight file that the backbone does without: its classifier."""
+    own_weights: tuple[str, ...] = ()
+    """Names that a weight file may lack, because only detection needs them."""
     mean: tuple[float, float, float] = (123.675, 116.28, 103.53)
     std: tuple[float, float, float] = (58.395, 57.12, 57.375)
     """Normalisation of RGB values in 0…255."""
@@ -58,18 +62,28 @@ class Backbone(nn.Module):
         """Stem and stages in order, for freezing from the front."""
         raise NotImplementedError
 
+    def load(self, path: str) -> None:
+        """Take the weights of a file, by the names that this kind of network usually has."""
+        load_into(self.named_like_files(), load_tensors(path), self.other_weights, self.own_weights, path)
+
+    def named_like_files(self) -> nn.Module:
+        """The module whose names a weight file has."""
+        return self
+
     def freeze(self, stages: int | None) -> None:
         """Keep the stem and the first `stages` stages as they are; None keeps everything."""
-        parts = self.learning_stages()
-        for part in parts if stages is None else parts[: stages + 1]:
+        if stages is None:
+            self.requires_grad_(False)
+            return
+        for part in self.learning_stages()[: stages + 1]:
             part.requires_grad_(False)
         for module in self.modules():
             if isinstance(module, nn.BatchNorm2d):
                 module.requires_grad_(False)
 
     def train(self, mode: bool = True) -> "Backbone":
-        """BatchNorm stays frozen while training, as in the paper's ancestor."""
-        super().train(mode)
+        """BatchNorm stays frozen while training, as in the ancestor; a frozen network stays as it is."""
+        super().train(mode and any(p.requires_grad for p in self.parameters()))
         for module in self.modules():
             if isinstance(module, nn.BatchNorm2d):
                 module.eval()
@@ -96,12 +110,21 @@ def load_tensors(path: str | Path) -> dict[str, Tensor]:
     return state
 
 
-def load_into(module: nn.Module, state: dict[str, Tensor], ignore: tuple[str, ...], source: str) -> None:
-    """Load by name and shape; names that start with `ignore` may be missing from the module."""
+def load_into(
+    module: nn.Module,
+    state: dict[str, Tensor],
+    other: tuple[str, ...],
+    own_only: tuple[str, ...],
+    source: str,
+) -> None:
+    """Load by name and shape. Names that start with `other` may be in the file alone, those that start with
+    `own_only` in the module alone."""
     own = module.state_dict()
     counters = {name for name in own if name.endswith("num_batches_tracked")}
-    missing = [name for name in own if name not in state and name not in counters]
-    extra = [name for name in state if name not in own and not name.startswith(ignore)]
+    missing = [
+        n for n in own if n not in state and n not in counters and not n.startswith(own_only or ("\0",))
+    ]
+    extra = [n for n in state if n not in own and not n.startswith(other or ("\0",))]
     wrong = [name for name in own if name in state and own[name].shape != state[name].shape]
     for problem, names in (("lacks", missing), ("has unknown", extra), ("has another shape for", wrong)):
         if names:

@@ -5,7 +5,10 @@ Inputs are RGB as (x − 127)/128; convolutions pad as TensorFlow's "same" does;
 
 Deviation for detection: the last strided block is dilated instead, so that the deep stages stay at
 stride 16, because the stride-16 stage of these networks is not semantic enough by itself.
-TensorFlow's padding puts a cell's centre stride/2 − ½ pixels right of and below where one expects it.
+
+Where the cells look: TensorFlow's padding puts a cell's centre stride/2 − ½ pixels right of and below the
+usual place, but the trained kernels make up for most of that. `shifts` are measured, not derived: a spot
+moved over photographs, and the centroid of what it changes (`test_cells_look_where_shifts_say`).
 """
 
 import hashlib
@@ -30,6 +33,8 @@ STAGES = (
     (5, 2, 6, 192, 4),
     (3, 1, 6, 320, 1),
 )
+SHIFTS = {0: (-0.2, 1.7, -6.8), 1: (-0.3, 1.6, -6.4), 2: (-0.2, 2.1, -0.2)}
+"""Measured shifts of c3, c4, c5 in pixels, by variant, with the ImageNet weights."""
 # variant: width, depth, package, class in it, SHA-256 of its file
 VARIANTS: dict[int, tuple[float, float, str, str, str]] = {
     0: (
@@ -105,7 +110,6 @@ class EfficientNetLite(Backbone):
     fuse_c5 = True
     nonnegative = False
     c5_stride = 16
-    shifts = (3.5, 7.5)
     mean = (127.0, 127.0, 127.0)
     std = (128.0, 128.0, 128.0)
     scales = (8.0, 7.0, 3.0)
@@ -131,7 +135,7 @@ class EfficientNetLite(Backbone):
         self._fc = nn.Linear(1280, 1000)
         c3, c4 = (blocks[self.stage_ends[i] - 1]._bn2.num_features for i in (2, 4))
         self.channels = (c3, c4, inside)
-        self.variant = variant
+        self.variant, self.shifts = variant, SHIFTS[variant]
 
     def to_c4(self, images: Tensor) -> tuple[Tensor, Tensor]:
         x = F.relu6(self._bn0(self._conv_stem(images)))
@@ -169,11 +173,16 @@ class EfficientNetLite(Backbone):
         logits: Tensor = self._fc(x)
         return logits
 
+    def freeze(self, stages: int | None) -> None:
+        super().freeze(stages)
+        for part in (self._conv_head, self._bn1, self._fc):  # detection does without the classifier
+            part.requires_grad_(False)
+
     def learning_stages(self) -> list[nn.Module]:
         stem = nn.ModuleList([self._conv_stem, self._bn0])
         starts = [0, *self.stage_ends[:-1]]
         stages = [nn.ModuleList(self._blocks[a:b]) for a, b in zip(starts, self.stage_ends, strict=True)]
-        return [stem, *stages, nn.ModuleList([self._conv_head, self._bn1, self._fc])]
+        return [stem, *stages]
 
     def load_imagenet(self) -> None:
         """Take the ImageNet weights from their package, after checking the file's hash."""
@@ -190,7 +199,7 @@ class EfficientNetLite(Backbone):
             raise WeightsError(
                 f"{package}: expected SHA-256 {expected[:12]}…, found {found[:12]}…; install the package anew"
             )
-        load_into(self, load_tensors(path), (), package)
+        load_into(self, load_tensors(path), (), (), package)
 
 
 def lite0() -> EfficientNetLite:

@@ -1,7 +1,8 @@
 """ResNet-50 and ResNet-101 (He et al., 2016), the paper's encoder: C4 is res4, C5 is res5.
 
 Names are torchvision's, so its weight files load as they are. `tiny` is the same network a few
-channels wide: for tests and tutorials.
+channels wide: for tests and tutorials. Cells are taken to look at (i + ½)·stride, as every Faster R-CNN
+does; by geometry alone they look stride/2 − ½ pixels to the left and above.
 """
 
 import torch.nn.functional as F

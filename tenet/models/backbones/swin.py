@@ -2,7 +2,7 @@
 
 C4 is stage 3 (stride 16, 512 channels), C5 is stage 4 (1024). Patch merging belongs to the stage
 before it in `transformers`, so our fifth stage starts with it. Weight files carry the names of
-`transformers.SwinBackbone`.
+`transformers`' Swin models, with or without a classifier.
 """
 
 from typing import Any
@@ -18,6 +18,8 @@ class SwinB(Backbone):
 
     channels = (256, 512, 1024)
     nonnegative = False
+    other_weights = ("classifier.",)
+    own_weights = ("hidden_states_norms.", "swin.layernorm.")
 
     def __init__(self, window: int, embed_dim: int = 128, depths: tuple[int, ...] = (2, 2, 18, 2)) -> None:
         super().__init__()
@@ -61,6 +63,10 @@ class SwinB(Backbone):
     def _normed(self, stage: str, x: Tensor) -> Tensor:
         normed: Tensor = self.body.hidden_states_norms[stage](x.permute(0, 2, 3, 1))
         return normed.permute(0, 3, 1, 2)
+
+    def named_like_files(self) -> nn.Module:
+        body: nn.Module = self.body
+        return body
 
     def learning_stages(self) -> list[nn.Module]:
         return [self.body.swin.embeddings, *self.body.swin.encoder.layers]
