@@ -29,7 +29,7 @@ def two_panels() -> tuple[Any, Any, Any]:
 
 def one_panel() -> tuple[Any, Any]:
     """(figure, axes)."""
-    figure = _figure(7, 5.2)
+    figure = _figure(8.5, 5.2)
     return figure, figure.subplots()
 
 

@@ -17,7 +17,9 @@ NEVER = {
     "presets.py": {"torch", "numpy", "tenet.models", "tenet.ops"},
     "cli.py": {"torch", "numpy", "tenet.models", "tenet.ops"},
     "ops": {"tenet.models", "tenet.config", "tenet.structures", "pathlib", "os"},
-    "models": {"tenet.data", "tenet.engine", "tenet.cli", "tenet.presets", "tenet.commands"},
+    "data": {"torch", "tenet.models", "tenet.ops", "tenet.scoring", "tenet.commands"},
+    "scoring": {"torch", "tenet.models", "tenet.ops", "tenet.commands"},
+    "models": {"tenet.data", "tenet.scoring", "tenet.engine", "tenet.cli", "tenet.presets", "tenet.commands"},
 }
 
 

@@ -11,6 +11,7 @@ refused with the line at fault.
 examples:
   tenet score val.json detections.json --metric coco
   tenet score voc_test.json seed0.json seed1.json seed2.json --metric voc07 --split voc1
+  tenet score my.json detections.json --novel mug,spoon --curves curves.png
   tenet score voc_test.json detections.json --metric voc12 --iou 0.75 --classes bird,bus --json -
 """
 
@@ -18,6 +19,7 @@ import argparse
 from pathlib import Path
 
 from tenet.commands.console import emit_json, names
+from tenet.errors import InputError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--iou", type=float, help="overlap from which a box is right (voc: 0.5)")
     parser.add_argument("--classes", type=names, nargs="+", metavar="A,B", help="only these classes")
     parser.add_argument("--split", choices=("voc1", "voc2", "voc3", "coco"), help="group into base and novel")
+    parser.add_argument("--novel", type=names, metavar="A,B", help="these are novel, the others base")
     parser.add_argument("--json", metavar="FILE", help="all numbers as JSON, as shares of 1; - is stdout")
     parser.add_argument("--curves", type=Path, metavar="FILE.png", help="draw precision–recall curves")
 
@@ -47,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             iou = 0.5 if args.iou is None else args.iou
             runs.append(score_voc(truth, found, args.metric, classes, iou))
-    summary = summarise(runs, _groups(args.split, truth.classes))
+    summary = summarise(runs, _groups(args.split, args.novel, truth.classes))
     if args.json != "-":
         print(table(summary))
     if args.json:
@@ -55,12 +58,18 @@ def run(args: argparse.Namespace) -> int:
     if args.curves:
         from tenet.scoring.curves import draw_curves
 
-        draw_curves(runs[0], args.curves)
+        draw_curves(runs, args.curves)
     return 0
 
 
-def _groups(split: str | None, classes: tuple[str, ...]) -> dict[str, list[str]]:
-    """Base and novel classes of a split, as the ground truth spells them."""
+def _groups(split: str | None, novel: list[str] | None, classes: tuple[str, ...]) -> dict[str, list[str]]:
+    """Base and novel classes, by name or of a split, as the ground truth spells them."""
+    if novel is not None:
+        unknown = [name for name in novel if name not in classes]
+        if unknown or split is not None:
+            came = f"{unknown[0]!r}" if unknown else "--split as well"
+            raise InputError(f"--novel: expected classes of the ground truth and no --split, got {came}")
+        return {"base": [name for name in classes if name not in novel], "novel": novel}
     if split is None:
         return {}
     from tenet.data.splits import SPLITS, VOC_TO_COCO, one_name

@@ -70,6 +70,14 @@ def test_seeds_groups_classes_and_picture(
     assert "cat" not in capsys.readouterr().out
 
 
+def test_novel_classes_by_name(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["score", *files, "--metric", "voc07", "--novel", "cat", "--json", "-"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert set(report["groups"]) == {"base", "novel"}
+    assert main(["score", *files, "--novel", "dog"]) == 1
+    assert "'dog'" in capsys.readouterr().err
+
+
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"score": float("nan")}, "expected finite numbers"),
     ({"bbox": [1, 2, float("inf"), 4]}, "expected finite numbers"),
