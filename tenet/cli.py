@@ -8,8 +8,8 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 
+from tenet.commands.verbs import add_verbs
 from tenet.errors import TenetError
 from tenet.version import __version__
 
@@ -35,20 +35,7 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"tenet {__version__}")
-    verbs = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, (module, summary) in COMMANDS.items():
-        if name != command:
-            verbs.add_parser(name, help=summary)
-            continue
-        implementation = import_module(module)
-        verb = verbs.add_parser(
-            name,
-            help=summary,
-            description=implementation.__doc__,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        implementation.add_arguments(verb)
-        verb.set_defaults(run=implementation.run)
+    add_verbs(parser, COMMANDS, "command", load={command})
     return parser
 
 

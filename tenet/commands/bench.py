@@ -7,7 +7,8 @@ examples:
 """
 
 import argparse
-from importlib import import_module
+
+from tenet.commands.verbs import add_verbs
 
 # name: (module with add_arguments and run, one line of help)
 BENCHMARKS: dict[str, tuple[str, str]] = {
@@ -18,18 +19,4 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    names = parser.add_subparsers(dest="benchmark", metavar="NAME", required=True)
-    for name, (module, summary) in BENCHMARKS.items():
-        benchmark = import_module(module)
-        verb = names.add_parser(
-            name,
-            help=summary,
-            description=benchmark.__doc__,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        benchmark.add_arguments(verb)
-        verb.set_defaults(measure=benchmark.run)
-
-
-def run(args: argparse.Namespace) -> int:
-    return int(args.measure(args))
+    add_verbs(parser, BENCHMARKS, "benchmark")

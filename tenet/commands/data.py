@@ -10,7 +10,8 @@ examples:
 """
 
 import argparse
-from importlib import import_module
+
+from tenet.commands.verbs import add_verbs
 
 # sub-verb: (module, one line of help)
 VERBS: dict[str, tuple[str, str]] = {
@@ -24,18 +25,4 @@ VERBS: dict[str, tuple[str, str]] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    for name, (module, summary) in VERBS.items():
-        implementation = import_module(module)
-        verb = verbs.add_parser(
-            name,
-            help=summary,
-            description=implementation.__doc__,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        implementation.add_arguments(verb)
-        verb.set_defaults(run_verb=implementation.run)
-
-
-def run(args: argparse.Namespace) -> int:
-    return int(args.run_verb(args))
+    add_verbs(parser, VERBS, "verb")
