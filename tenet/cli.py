@@ -35,7 +35,7 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"tenet {__version__}")
-    add_verbs(parser, COMMANDS, "command", load={command})
+    add_verbs(parser, COMMANDS, "command", load=(command,) if command else ())
     return parser
 
 
