@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("tenet.commands.demo", "see the detector at work on a photograph"),
     "models": ("tenet.commands.models", "list the configurations, or print one with its size"),
     "score": ("tenet.commands.score", "score detections against ground truth"),
+    "train": ("tenet.commands.train", "meta-train a detector by a recipe"),
 }
 
 EXIT_OK, EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130

@@ -5,6 +5,7 @@
     ├── InputError            an array, tensor or argument of the wrong shape, type or value
     ├── DataError             a file or folder of pictures or annotations that cannot be used
     ├── WeightsError          model weights that are missing, changed or of another model
+    ├── TrainingError         a run that cannot go on: a loss that is not finite, nothing to resume from
     └── MissingExtraError     a feature whose optional packages are not installed
 
 A message has three parts in one line: what was expected, what came, what to do.
@@ -31,6 +32,10 @@ class DataError(TenetError):
 
 class WeightsError(TenetError):
     """Model weights that are missing, changed or of another model."""
+
+
+class TrainingError(TenetError):
+    """A run that cannot go on: a loss that is not finite, nothing to resume from."""
 
 
 class MissingExtraError(TenetError, ImportError):

@@ -201,10 +201,10 @@ class EpisodeSource:
         if index < 0:
             raise InputError(f"episode index: expected at least 0, got {index}")
         rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([self.seed, index])))
-        row, labels = self._draw_classes(rng)
+        row, labels = self.draw_classes(rng)
         record = self.dataset.records[row]
-        query, boxes = self._query(rng, record)
-        shots = [self._draw_shots(rng, label, record) for label in labels]
+        query, boxes = self.query_view(rng, record)
+        shots = [self.draw_shots(rng, label, record) for label in labels]
         crops, crop_boxes, mask = self._crops(rng, shots)
         ways = np.full(len(boxes), -1, np.int64)
         for way, label in enumerate(labels):
@@ -222,7 +222,7 @@ class EpisodeSource:
             shot_ids=tuple(tuple((ref.picture, ref.box_id) for ref in refs) for refs in shots),
         )
 
-    def _draw_classes(self, rng: np.random.Generator) -> tuple[int, list[int]]:
+    def draw_classes(self, rng: np.random.Generator) -> tuple[int, list[int]]:
         """(row of the query, the ways' classes). A query that leaves too few absent classes is drawn
         again, which is still a function of seed and index alone."""
         balanced = self.settings.sampling == "balanced"
@@ -244,9 +244,10 @@ class EpisodeSource:
             "found none in 100 draws; ask for fewer ways or set others = any"
         )
 
-    def _query(
+    def query_view(
         self, rng: np.random.Generator, record: Record
     ) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        """A view of a picture as a query, its scale, aspect and flip drawn from `rng`: pixels and boxes."""
         settings = self.settings
         shorter = int(rng.choice(settings.query_sizes))
         width, height = stretched_size(record.width, record.height, _log_uniform(rng, settings.aspect))
@@ -254,7 +255,8 @@ class EpisodeSource:
         query, boxes = resize(record.picture(), record.target.boxes, *size)
         return flip(query, boxes) if rng.random() < settings.flip else (query, boxes)
 
-    def _draw_shots(self, rng: np.random.Generator, label: int, query: Record) -> list[ShotRef]:
+    def draw_shots(self, rng: np.random.Generator, label: int, query: Record) -> list[ShotRef]:
+        """Shots of a class (by its row in the class list), none of them from the query's picture."""
         home = _identity(query)
         refs = [ref for ref in self._pool[label] if self._home(ref.picture) != home]
         most = min(self.settings.shots, len(refs))
@@ -272,11 +274,14 @@ class EpisodeSource:
         mask = np.zeros((k, z), np.bool_)
         for way, refs in enumerate(shots):
             for shot, ref in enumerate(refs):
-                crops[way, shot], boxes[way, shot] = self._crop(rng, ref)
+                crops[way, shot], boxes[way, shot] = self.shot_view(rng, ref)
                 mask[way, shot] = True
         return crops, boxes, mask
 
-    def _crop(self, rng: np.random.Generator, ref: ShotRef) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    def shot_view(
+        self, rng: np.random.Generator, ref: ShotRef
+    ) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        """A view of a shot, its aspect and flip drawn from `rng`: crop and the object's box in it."""
         settings = self.settings
         record = self._record_of[ref.picture]
         picture, boxes = record.picture(), record.target.boxes[ref.box : ref.box + 1]

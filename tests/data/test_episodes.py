@@ -96,7 +96,7 @@ def test_sampling(dataset: Dataset) -> None:
     shares = {}
     for sampling in ("balanced", "frequency"):
         source = EpisodeSource(skewed, EpisodeSettings(sampling=sampling, **SMALL))  # type: ignore[arg-type]
-        drawn = [source._draw_classes(np.random.default_rng(n))[1][0] for n in range(800)]
+        drawn = [source.draw_classes(np.random.default_rng(n))[1][0] for n in range(800)]
         shares[sampling] = drawn.count(0) / 800
     assert shares["balanced"] == pytest.approx(1 / 8, abs=0.04), rare
     assert shares["frequency"] < 0.6 * shares["balanced"]

@@ -1,0 +1,1 @@
+"""Training: from a recipe and a data set to a checkpoint."""

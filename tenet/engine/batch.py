@@ -1,0 +1,72 @@
+"""Episodes as the detector takes them: numpy in, tensors out.
+
+E episodes of K ways with Z shots become E query pictures and rows (E, K, Z) into one list of crops;
+shots that an episode does not have are −1.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tenet.data.episodes import Episode
+from tenet.models.detector import TENET, Losses
+from tenet.models.losses import QueryTarget
+from tenet.models.supports import Supports
+
+
+class Batch(NamedTuple):
+    """images: E × (3, H, W) float in 0…255; supports: rows (E, K, Z); targets: E, boxes in query pixels."""
+
+    images: list[Tensor]
+    supports: Supports
+    targets: list[QueryTarget]
+
+
+def to_batch(episodes: Sequence[Episode], device: torch.device | str = "cpu") -> Batch:
+    """Episodes with the same ways and shots as one batch."""
+    crops = [
+        _picture(episode.crops[way, shot], device)
+        for episode in episodes
+        for way, shot in np.argwhere(episode.shot_mask).tolist()
+    ]
+    boxes = np.concatenate([episode.crop_boxes[episode.shot_mask] for episode in episodes])
+    rows = number_shots([episode.shot_mask for episode in episodes])
+    return Batch(
+        images=[_picture(episode.query, device) for episode in episodes],
+        supports=Supports(crops, torch.from_numpy(boxes).to(device), rows.to(device)),
+        targets=[to_target(episode.boxes, episode.ways, episode.ignore, device) for episode in episodes],
+    )
+
+
+def number_shots(masks: Sequence[NDArray[np.bool_]]) -> Tensor:
+    """Masks E × (K, Z) → rows (E, K, Z): real shots numbered in order, −1 elsewhere."""
+    mask = torch.from_numpy(np.stack(masks))
+    rows = torch.full(mask.shape, -1, dtype=torch.long)
+    rows[mask] = torch.arange(int(mask.sum()))
+    return rows
+
+
+def to_target(
+    boxes: NDArray[np.float32],
+    ways: NDArray[np.int64],
+    ignore: NDArray[np.bool_],
+    device: torch.device | str = "cpu",
+) -> QueryTarget:
+    """A query's objects; boxes (G, 4) xyxy in pixels of the query."""
+    return QueryTarget(*(torch.from_numpy(array).to(device) for array in (boxes, ways, ignore)))
+
+
+def episode_losses(detector: TENET, episodes: Sequence[Episode]) -> Losses:
+    """The parts of the loss of a few episodes, from their pixels."""
+    device = next(detector.parameters()).device
+    _, losses = detector(*to_batch(episodes, device))
+    return losses
+
+
+def _picture(pixels: NDArray[np.uint8], device: torch.device | str) -> Tensor:
+    """(H, W, 3) uint8 → (3, H, W) float, values in 0…255."""
+    return torch.from_numpy(pixels).to(device).permute(2, 0, 1).float()

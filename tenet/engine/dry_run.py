@@ -1,0 +1,57 @@
+"""What a run would cost, from two timed steps: parameters, memory, time."""
+
+import resource
+import sys
+import time
+from dataclasses import dataclass
+
+from tenet.engine.loop import Job, steps
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """parameters and those that learn; peak memory of this process in bytes; seconds of a step and of the
+    whole run; the losses of the last step."""
+
+    parameters: int
+    learning: int
+    memory: int
+    step_seconds: float
+    total_seconds: float
+    losses: dict[str, float]
+
+    def lines(self) -> list[str]:
+        losses = ", ".join(f"{name} {value:.3f}" for name, value in self.losses.items())
+        return [
+            f"parameters   {self.parameters:,}, of which {self.learning:,} learn",
+            f"memory       {self.memory / 2**20:,.0f} MB at most in this process",
+            f"a step       {self.step_seconds:.2f} s (mean of two, after one to warm up)",
+            f"the run      about {_spoken(self.total_seconds)}",
+            f"losses       {losses}",
+        ]
+
+
+def estimate(job: Job) -> Estimate:
+    """Three steps of a job; its parameters have changed a little afterwards."""
+    stream = steps(job)
+    next(stream)
+    begun = time.perf_counter()
+    timed = [step for _, step in zip(range(2), stream, strict=False)]
+    seconds = (time.perf_counter() - begun) / max(1, len(timed))
+    stream.close()
+    parameters = list(job.detector.parameters())
+    unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss is in bytes there, in kilobytes elsewhere
+    return Estimate(
+        parameters=sum(p.numel() for p in parameters),
+        learning=sum(p.numel() for p in parameters if p.requires_grad),
+        memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit,
+        step_seconds=seconds,
+        total_seconds=seconds * job.plan.iterations,
+        losses=timed[-1].parts if timed else {},
+    )
+
+
+def _spoken(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
