@@ -16,8 +16,10 @@ from tenet.version import __version__
 # command: (module, one line of help)
 COMMANDS: dict[str, tuple[str, str]] = {
     "bench": ("tenet.commands.bench", "measure speed and memory, as ratios within one run"),
+    "cache": ("tenet.commands.cache", "compute the frozen encoder's maps once, for training"),
     "data": ("tenet.commands.data", "check, repair, convert, split and make sets of annotated pictures"),
     "demo": ("tenet.commands.demo", "see the detector at work on a photograph"),
+    "finetune": ("tenet.commands.finetune", "fine-tune a detector on a few shots, of your own set too"),
     "models": ("tenet.commands.models", "list the configurations, or print one with its size"),
     "score": ("tenet.commands.score", "score detections against ground truth"),
     "train": ("tenet.commands.train", "meta-train a detector by a recipe"),

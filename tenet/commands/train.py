@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--resume", action="store_true", help="go on from the newest checkpoint in --out")
     parser.add_argument("--dry-run", action="store_true", help="print size, memory and a time estimate")
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="processes that make episodes")
+    add_cache_argument(parser)
     parser.add_argument("--tensorboard", action="store_true", help="also write for TensorBoard")
 
 
@@ -37,17 +38,29 @@ def add_recipe_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_cache_argument(parser: argparse.ArgumentParser) -> None:
+    """Where the feature cache is."""
+    parser.add_argument(
+        "--cache-dir",
+        type=Path,
+        default=Path("runs/cache"),
+        metavar="FOLDER",
+        help="feature cache (default runs/cache)",
+    )
+
+
 def run(args: argparse.Namespace) -> int:
     from tenet.recipe import data_root, load_recipe
 
     recipe = load_recipe(args.recipe, args.overrides)
 
     from tenet.engine.distributed import world
-    from tenet.engine.meta_train import Options, meta_train, prepare
+    from tenet.engine.jobs import Options
+    from tenet.engine.meta_train import meta_train, prepare
 
     out, root = args.out or Path("runs") / recipe.name, data_root(args.data_root)
     with world() as here:
-        options = Options(out, root, args.resume, args.workers, args.tensorboard, here)
+        options = Options(out, root, args.resume, args.workers, args.tensorboard, here, args.cache_dir)
         if args.dry_run:
             from tenet.engine.dry_run import estimate
 

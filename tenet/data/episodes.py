@@ -193,6 +193,18 @@ class EpisodeSource:
                     found.setdefault(label, []).append(row)
         return found
 
+    def query_rows(self) -> list[int]:
+        """Rows of the set that can be a query, in order."""
+        return sorted({row for rows in self._queries.values() for row in rows})
+
+    def shot_refs(self) -> list[ShotRef]:
+        """Every box that can be a shot, in order."""
+        return sorted({ref for refs in self._pool.values() for ref in refs})
+
+    def shot_record(self, picture: str) -> Record:
+        """The record of a picture that holds shots."""
+        return self._record_of[picture]
+
     def _home(self, picture: str) -> str:
         return _identity(self._record_of[picture])
 

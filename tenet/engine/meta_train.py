@@ -6,7 +6,7 @@ OUT/checkpoints/step_….json  see `tenet.engine.checkpoint`
 OUT/failed/                  episodes whose loss was not finite, if any
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -14,8 +14,8 @@ import torch
 from tenet.data.episodes import EpisodeSource
 from tenet.data.files import write_text
 from tenet.engine import checkpoint
-from tenet.engine.batch import episode_losses
-from tenet.engine.distributed import World, barrier
+from tenet.engine.distributed import barrier
+from tenet.engine.jobs import Options, make_job
 from tenet.engine.loop import Job, Step, steps
 from tenet.engine.pictures import draw_episode
 from tenet.engine.progress import Progress
@@ -24,18 +24,6 @@ from tenet.errors import ConfigError
 from tenet.models.build import build_detector
 from tenet.models.detector import TENET
 from tenet.recipe import Recipe
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a run is carried out; nothing here changes its result."""
-
-    out: Path
-    root: Path = Path("data")
-    resume: bool = False
-    workers: int = 0
-    tensorboard: bool = False
-    world: World = field(default_factory=World)
 
 
 def new_detector(recipe: Recipe, root: Path) -> TENET:
@@ -47,23 +35,18 @@ def new_detector(recipe: Recipe, root: Path) -> TENET:
     return build_detector(replace(recipe.model, encoder=encoder))
 
 
+def episode_source(recipe: Recipe, root: Path) -> tuple[EpisodeSource, dict[str, list[str]]]:
+    """Episodes of the recipe's base classes, and the class split. Bad input is refused here."""
+    dataset, split = training_set(recipe, root)
+    pool = shot_pool(recipe, dataset)
+    return EpisodeSource(dataset, recipe.episodes, recipe.seed, pool), split
+
+
 def prepare(recipe: Recipe, options: Options) -> tuple[Job, dict[str, list[str]]]:
-    """All that meta-training needs, and the class split. Bad input is refused here."""
-    dataset, split = training_set(recipe, options.root)
+    """All that meta-training needs, and the class split."""
+    source, split = episode_source(recipe, options.root)
     detector = new_detector(recipe, options.root)
-    source = EpisodeSource(dataset, recipe.episodes, recipe.seed, shot_pool(recipe, dataset))
-    job = Job(
-        detector,
-        recipe.train,
-        source,
-        episode_losses,
-        source.__getitem__,
-        options.out / "failed",
-        seed=recipe.seed,
-        workers=options.workers,
-        world=options.world,
-    )
-    return job, split
+    return make_job(detector, recipe.train, recipe.train, source, options), split
 
 
 def meta_train(recipe: Recipe, options: Options) -> TENET:

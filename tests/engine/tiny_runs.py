@@ -3,16 +3,17 @@
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 from tenet.config import AttentionConfig, EncoderConfig, HeadConfig, ModelConfig, RPNConfig
-from tenet.engine.meta_train import Options, meta_train
+from tenet.engine.jobs import Options
+from tenet.engine.meta_train import meta_train
 from tenet.models.detector import TENET
 from tenet.presets import with_attention
 from tenet.recipe import Recipe
+from tenet.settings import to_table
 
 TINY = with_attention(
     ModelConfig(
@@ -32,7 +33,7 @@ TRAIN = {"iterations": 6, "batch": 2, "warmup": 2, "save_every": 2, "log_every":
 def tiny_recipe(**train: object) -> Recipe:
     """Two-shot episodes of the small synthetic set."""
     table = {"data": {"train": ["annotations.json"]}, "episodes": EPISODES, "train": TRAIN | train}
-    return replace(Recipe.from_dict({"name": "tiny", **table}), model=TINY)
+    return Recipe.from_dict({"name": "tiny", "model": to_table(TINY), **table})
 
 
 def write_recipe(folder: Path, recipe: Recipe) -> Path:

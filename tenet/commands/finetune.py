@@ -1,0 +1,99 @@
+"""Fine-tune a detector on a few shots: of your own set, or of the novel classes of a recipe.
+
+Takes a checkpoint (its file, or the folder of a run) or a recipe, which then starts from its encoder alone.
+--data is a COCO or FSOD JSON file, a VOC devkit or a YOLO folder. The run's folder gets checkpoints,
+metrics.jsonl, and shots.json with the shots that were drawn.
+
+examples:
+  tenet finetune runs/track_v1 --data my.json --classes cat,dog --shots 5
+  tenet finetune runs/track_v1 --data my_yolo_folder --shots 3 --out runs/mine --set finetune.iterations=200
+  tenet finetune runs/track_v1 --shots 10 --seed 1 --data-root data
+  tenet finetune recipes/track_v1.toml --data my.json --shots 5
+"""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tenet.commands.console import at_least_one, names
+
+if TYPE_CHECKING:
+    from tenet.models.detector import TENET
+    from tenet.recipe import Recipe
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("start", type=Path, metavar="CHECKPOINT|RECIPE", help="a checkpoint, run or recipe")
+    parser.add_argument("--data", type=Path, metavar="PATH", help="your own set; default: the recipe's")
+    parser.add_argument(
+        "--format", choices=("coco", "fsod", "voc", "yolo"), help="its format, if not detected"
+    )
+    parser.add_argument("--images", type=Path, metavar="FOLDER", help="where its pictures are, if elsewhere")
+    parser.add_argument("--classes", type=names, metavar="A,B", help="only these classes of --data")
+    parser.add_argument(
+        "--shots", type=at_least_one, metavar="K", help="shots of each class (finetune.shots)"
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help="which shots (default: the recipe's seed)")
+    parser.add_argument(
+        "--set", dest="overrides", action="append", default=[], metavar="A.B=VALUE", help="change a setting"
+    )
+    parser.add_argument("--data-root", type=Path, metavar="FOLDER", help="where a recipe's paths start")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="where the run goes")
+    parser.add_argument("--tensorboard", action="store_true", help="also write for TensorBoard")
+
+
+def run(args: argparse.Namespace) -> int:
+    from dataclasses import replace
+
+    from tenet.data.formats import read_dataset
+    from tenet.engine.distributed import world
+    from tenet.engine.finetune import finetune_run, shots_of_recipe, shots_of_user
+    from tenet.engine.jobs import Options
+    from tenet.errors import InputError
+    from tenet.recipe import data_root
+
+    root = data_root(args.data_root)
+    detector, recipe = _start(args.start, args.overrides, root)
+    if args.shots is not None:
+        recipe = replace(recipe, finetune=replace(recipe.finetune, shots=args.shots))
+    if args.seed is not None:
+        recipe = replace(recipe, seed=args.seed)
+    if args.data is not None:
+        dataset, shots = shots_of_user(
+            read_dataset(args.data, args.format, args.images), args.classes, recipe
+        )
+    elif args.classes:
+        raise InputError("--classes names classes of --data; give --data too")
+    else:
+        dataset, shots = shots_of_recipe(recipe, root)
+    out = args.out or Path("runs") / f"{recipe.name}_{recipe.finetune.shots}shots_seed{recipe.seed}"
+    with world() as here:
+        options = Options(out, root, world=here, tensorboard=args.tensorboard)
+        finetune_run(detector, recipe, dataset, shots, options)
+        if here.first:
+            print(f"{out}: fine-tuned on {shots.shots} shots of {', '.join(shots.classes)}")
+    return 0
+
+
+def _start(path: Path, overrides: list[str], root: Path) -> "tuple[TENET, Recipe]":
+    """The detector and recipe to start from: a checkpoint's, or a recipe's own."""
+    from tenet.engine import checkpoint
+    from tenet.engine.meta_train import new_detector
+    from tenet.errors import ConfigError
+    from tenet.recipe import Recipe, load_recipe
+    from tenet.settings import differences, override
+
+    if path.suffix == ".toml":
+        recipe = load_recipe(path, overrides)
+        return new_detector(recipe, root), recipe
+    found = checkpoint.load(checkpoint.find(path))
+    table = found.recipe.to_dict()
+    for assignment in overrides:
+        table = override(table, assignment)
+    recipe = Recipe.from_dict(table)
+    changed = differences(found.recipe.to_dict()["model"], recipe.to_dict()["model"])
+    if changed:
+        raise ConfigError(
+            f"--set: expected the checkpoint's own model, but model.{changed[0]}; leave it as it is"
+        )
+    return checkpoint.restore_detector(found), recipe

@@ -1,0 +1,90 @@
+"""Episodes from the feature cache: the encoder's backbone is not run, everything after it is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tenet.engine.batch import number_shots, to_target
+from tenet.engine.feature_cache import CachedView, FeatureCache
+from tenet.models.backbones import Stages
+from tenet.models.detector import TENET, Losses
+from tenet.models.encoder import RegionFeatures
+from tenet.models.losses import QueryTarget
+
+
+@dataclass(frozen=True)
+class CachedEpisode:
+    """An episode whose pictures are maps: the query's, those of its real shots in order, mask (K, Z)."""
+
+    query: CachedView
+    shots: list[CachedView]
+    mask: NDArray[np.bool_]
+    target: QueryTarget
+
+
+class CachedEpisodes:
+    """`source[number]` is the episode that `cache.views[number]` is in pixels."""
+
+    def __init__(self, cache: FeatureCache) -> None:
+        self.cache = cache
+
+    def __getitem__(self, index: int) -> CachedEpisode:
+        views = self.cache.views
+        plan = views.plan(index)
+        query = self.cache[plan.query]
+        ignore = views.source.dataset.records[plan.row].target.ignore.copy()
+        return CachedEpisode(
+            query,
+            [self.cache[view] for shots in plan.shots for view in shots],
+            views.mask(plan),
+            to_target(query.boxes, views.ways(plan), ignore),
+        )
+
+
+def cached_losses(detector: TENET, episodes: Sequence[CachedEpisode]) -> Losses:
+    """The parts of the loss of a few episodes, from cached maps."""
+    device = next(detector.parameters()).device
+    encoder = detector.encoder
+    images = [
+        detector.add_pyramid(encoder.adapt(_moved(e.query.stages, device), e.query.size)) for e in episodes
+    ]
+    shots = [shot for episode in episodes for shot in episode.shots]
+    rows = number_shots([episode.mask for episode in episodes]).to(device)
+    classes = detector.group_shots(_shot_features(detector, shots, device), rows)
+    targets = [QueryTarget(*(part.to(device) for part in episode.target)) for episode in episodes]
+    return detector.losses(images, classes, targets)
+
+
+def _shot_features(detector: TENET, shots: list[CachedView], device: torch.device) -> RegionFeatures:
+    """Features of M shots, whose crops are of one size: adapted together, pooled one by one."""
+    encoder = detector.encoder
+    stages = Stages(
+        torch.cat([shot.stages.c3 for shot in shots]),
+        torch.cat([shot.stages.c4 for shot in shots]),
+        None if shots[0].stages.c5 is None else torch.cat([_c5(shot) for shot in shots]),
+    )
+    maps = encoder.adapt(_moved(stages, device), shots[0].size)
+    found = []
+    for row, shot in enumerate(shots):
+        own = maps._replace(
+            **{
+                name: part[row : row + 1]
+                for name in ("c3", "c4", "c5", "raw4", "raw5")
+                if (part := getattr(maps, name)) is not None
+            }
+        )
+        found.append(encoder.regions(own, torch.from_numpy(shot.boxes).to(device)))
+    return RegionFeatures(*(torch.cat(part) for part in zip(*found, strict=True)))
+
+
+def _c5(shot: CachedView) -> Tensor:
+    assert shot.stages.c5 is not None
+    return shot.stages.c5
+
+
+def _moved(stages: Stages, device: torch.device) -> Stages:
+    return Stages(*(None if part is None else part.to(device) for part in stages))  # type: ignore[arg-type]

@@ -1,0 +1,69 @@
+"""From a detector and a source of episodes to a job for the loop, with the feature cache or without."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tenet.data.episodes import EpisodeSource
+from tenet.engine.batch import episode_losses
+from tenet.engine.cached_episodes import CachedEpisodes, cached_losses
+from tenet.engine.distributed import World, barrier
+from tenet.engine.feature_cache import FeatureCache, shards_with_bar
+from tenet.engine.loop import Job
+from tenet.engine.view_episodes import ViewEpisodes
+from tenet.models.detector import TENET
+from tenet.recipe import OptimConfig, TrainConfig
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a run is carried out; nothing here changes its result."""
+
+    out: Path
+    root: Path = Path("data")
+    resume: bool = False
+    workers: int = 0
+    tensorboard: bool = False
+    world: World = field(default_factory=World)
+    cache: Path = Path("runs/cache")
+
+
+def make_job(
+    detector: TENET, plan: OptimConfig, train: TrainConfig, source: EpisodeSource, options: Options
+) -> Job:
+    """A job over `source`: from pixels, or from the cache (filled first) with `train.cache`."""
+    failures, world = options.out / "failed", options.world
+    if not train.cache:
+        return Job(
+            detector,
+            plan,
+            source,
+            episode_losses,
+            source.__getitem__,
+            failures,
+            source.seed,
+            options.workers,
+            world,
+        )
+    views = ViewEpisodes(source, train.cache_views, train.shot_views)
+    cache = open_cache(detector.to(world.device), views, options)
+    # Reading maps is cheaper than handing them from process to process: no workers.
+    return Job(
+        detector,
+        plan,
+        CachedEpisodes(cache),
+        cached_losses,
+        views.__getitem__,
+        failures,
+        source.seed,
+        0,
+        world,
+    )
+
+
+def open_cache(detector: TENET, views: ViewEpisodes, options: Options) -> FeatureCache:
+    """The cache of these views, whole: the first process computes what is missing, the others wait."""
+    cache = FeatureCache(options.cache, detector.eval(), views)
+    if options.world.first:
+        cache.fill(shards_with_bar)
+    barrier(options.world)
+    return cache if options.world.first else FeatureCache(options.cache, detector, views)

@@ -1,0 +1,133 @@
+"""Episodes over a fixed number of views of each picture and shot: what a feature cache can hold.
+
+A view is a scale, an aspect and a flip, drawn once from the seed, the picture and the view's number.
+`EpisodeSource` draws them anew in every episode; here an episode draws among the views. Everything is
+still a function of seed and number, and episodes can be made from pixels or from cached maps.
+"""
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenet.data.dataset import Record
+from tenet.data.episodes import Episode, EpisodeSource
+from tenet.data.shots import ShotRef
+
+
+@dataclass(frozen=True)
+class View:
+    """A view of a query (`box` is −1) or of a shot: the picture's id, the box's row, the view's number."""
+
+    picture: str
+    box: int
+    number: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An episode by name: row of the query in the set, its view, the ways' labels and the shots' views."""
+
+    row: int
+    query: View
+    labels: list[int]
+    shots: list[list[View]]
+
+
+class ViewEpisodes:
+    """Episodes of `source` over `views` of each query and `shot_views` of each shot."""
+
+    def __init__(self, source: EpisodeSource, views: int, shot_views: int) -> None:
+        self.source, self.views, self.shot_views = source, views, shot_views
+        self._records = {record.id: record for record in source.dataset.records}
+
+    def plan(self, index: int) -> Plan:
+        """What episode number `index` is made of."""
+        rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([self.source.seed, index])))
+        row, labels = self.source.draw_classes(rng)
+        record = self.source.dataset.records[row]
+        query = View(record.id, -1, int(rng.integers(self.views)))
+        shots = [
+            [
+                View(ref.picture, ref.box, int(rng.integers(self.shot_views)))
+                for ref in self.source.draw_shots(rng, label, record)
+            ]
+            for label in labels
+        ]
+        return Plan(row, query, labels, shots)
+
+    def pixels(self, view: View) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        """A view's picture (H, W, 3) and its boxes: all of the query's (G, 4), or the shot's (1, 4); xyxy in
+        pixels of the view."""
+        rng = self._rng(view)
+        if view.box < 0:
+            return self.source.query_view(rng, self._records[view.picture])
+        crop, box = self.source.shot_view(rng, ShotRef(view.picture, view.box, -1))
+        return crop, box[None]
+
+    def record(self, view: View) -> Record:
+        """The record of a view's picture."""
+        return self._records[view.picture] if view.box < 0 else self.source.shot_record(view.picture)
+
+    def all_views(self) -> list[View]:
+        """Every view that an episode can ask for, queries first."""
+        queries = [
+            View(self.source.dataset.records[row].id, -1, number)
+            for row in self.source.query_rows()
+            for number in range(self.views)
+        ]
+        shots = [
+            View(ref.picture, ref.box, number)
+            for ref in self.source.shot_refs()
+            for number in range(self.shot_views)
+        ]
+        return queries + shots
+
+    def __getitem__(self, index: int) -> Episode:
+        """Episode number `index` from pixels."""
+        plan = self.plan(index)
+        record = self.source.dataset.records[plan.row]
+        query, boxes = self.pixels(plan.query)
+        settings = self.source.settings
+        mask = self.mask(plan)
+        crops = np.zeros((*mask.shape, settings.support_size, settings.support_size, 3), np.uint8)
+        crop_boxes = np.zeros((*mask.shape, 4), np.float32)
+        for way, views in enumerate(plan.shots):
+            for shot, view in enumerate(views):
+                crops[way, shot], crop_boxes[way, shot] = self._shot(view)
+        return Episode(
+            query=query,
+            boxes=boxes,
+            ways=self.ways(plan),
+            ignore=record.target.ignore.copy(),
+            crops=crops,
+            crop_boxes=crop_boxes,
+            shot_mask=mask,
+            classes=tuple(self.source.dataset.classes[label] for label in plan.labels),
+            query_id=record.id,
+            shot_ids=tuple(tuple((view.picture, view.box) for view in views) for views in plan.shots),
+        )
+
+    def mask(self, plan: Plan) -> NDArray[np.bool_]:
+        """(K, Z): which shots there are."""
+        counts = np.array([len(views) for views in plan.shots])
+        mask: NDArray[np.bool_] = np.arange(self.source.settings.shots) < counts[:, None]
+        return mask
+
+    def ways(self, plan: Plan) -> NDArray[np.int64]:
+        """(G,) the way of each box of the query, −1 for a class that is no way."""
+        labels = self.source.dataset.records[plan.row].target.labels
+        ways = np.full(len(labels), -1, np.int64)
+        for way, label in enumerate(plan.labels):
+            ways[labels == label] = way
+        return ways
+
+    def _shot(self, view: View) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        crop, boxes = self.pixels(view)
+        return crop, boxes[0]
+
+    def _rng(self, view: View) -> np.random.Generator:
+        text = f"{self.source.seed}\x00{view.picture}\x00{view.box}\x00{view.number}"
+        seed = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "big")
+        return np.random.Generator(np.random.Philox(seed))

@@ -1,0 +1,121 @@
+"""Cached = uncached, to half precision; what is stale or broken is found and made anew."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tiny_runs import TINY, tiny_recipe, train
+
+from tenet.data.dataset import Dataset
+from tenet.data.episodes import EpisodeSource
+from tenet.data.formats import read_dataset
+from tenet.engine.batch import episode_losses
+from tenet.engine.cached_episodes import CachedEpisodes, cached_losses
+from tenet.engine.feature_cache import FeatureCache, cache_key
+from tenet.engine.view_episodes import ViewEpisodes
+from tenet.errors import ConfigError
+from tenet.models.build import build_detector
+from tenet.models.detector import TENET
+
+
+@pytest.fixture
+def dataset(root: Path) -> Dataset:
+    return read_dataset(root / "annotations.json")
+
+
+@pytest.fixture(params=["paper", "neck and cosine prior"])
+def detector(request: pytest.FixtureRequest) -> TENET:
+    torch.manual_seed(0)
+    config = TINY
+    if request.param != "paper":
+        config = replace(config, neck=True, head=replace(config.head, cosine_prior=True))
+    return build_detector(config).eval()
+
+
+def views_of(dataset: Dataset) -> ViewEpisodes:
+    settings = replace(tiny_recipe().episodes, aspect=(0.75, 1.33), query_sizes=(48, 64))
+    return ViewEpisodes(EpisodeSource(dataset, settings), 2, 2)
+
+
+def test_cached_is_uncached(dataset: Dataset, detector: TENET, tmp_path: Path) -> None:
+    views = views_of(dataset)
+    cache = FeatureCache(tmp_path, detector, views)
+    wanted = views.all_views()
+    for view in (wanted[0], wanted[-1]):
+        pixels, boxes = views.pixels(view)
+        picture = torch.from_numpy(pixels).permute(2, 0, 1).float()[None]
+        with torch.no_grad():
+            exact = detector.encoder.stages(picture)
+        found = cache[view]
+        assert np.array_equal(found.boxes, boxes)
+        assert found.size == pixels.shape[:2]
+        torch.testing.assert_close(found.stages.c4, exact.c4, rtol=1e-3, atol=1e-3)
+        assert found.stages.c5 is not None
+        assert exact.c5 is not None
+        torch.testing.assert_close(found.stages.c5, exact.c5, rtol=1e-3, atol=1e-3)
+    numbers = range(3)
+    torch.manual_seed(0)
+    cached = cached_losses(detector, [CachedEpisodes(cache)[n] for n in numbers])
+    torch.manual_seed(0)
+    exact_losses = episode_losses(detector, [views[n] for n in numbers])
+    assert cached.keys() == exact_losses.keys()
+    for name in cached:
+        torch.testing.assert_close(cached[name], exact_losses[name], rtol=0.02, atol=0.01)
+
+
+def test_filled_once_then_only_what_is_stale(dataset: Dataset, tmp_path: Path) -> None:
+    detector = build_detector(TINY).eval()
+    views = views_of(dataset)
+    assert FeatureCache(tmp_path, detector, views).fill() == len(views.all_views())
+    assert FeatureCache(tmp_path, detector, views).fill() == 0
+    first = dataset.records[views.source.query_rows()[0]]
+    changed = replace(first, pixels=first.picture()[::-1].copy())
+    records = tuple(changed if record is first else record for record in dataset.records)
+    fresh = views_of(replace(dataset, records=records))
+    stale = FeatureCache(tmp_path, detector, fresh).missing(fresh.all_views())
+    assert stale
+    assert {view.picture for view in stale} == {first.id}
+
+
+def test_broken_maps_are_made_anew(dataset: Dataset, tmp_path: Path) -> None:
+    detector = build_detector(TINY).eval()
+    views = views_of(dataset)
+    cache = FeatureCache(tmp_path, detector, views)
+    cache.fill()
+    view = views.all_views()[0]
+    before = cache[view].stages.c4.clone()
+    shard = cache.folder / "00000.bin"
+    content = bytearray(shard.read_bytes())
+    content[10] ^= 255
+    shard.write_bytes(content)
+    assert torch.equal(FeatureCache(tmp_path, detector, views)[view].stages.c4, before)
+    shard.write_bytes(content[: len(content) // 2])
+    truncated = FeatureCache(tmp_path, detector, views)
+    assert truncated.fill() > 0
+    assert torch.equal(truncated[view].stages.c4, before)
+    (cache.folder / "00000.json").write_text("[[")
+    assert torch.equal(FeatureCache(tmp_path, detector, views)[view].stages.c4, before)
+
+
+def test_another_encoder_or_transform_has_another_key(dataset: Dataset) -> None:
+    torch.manual_seed(0)
+    one, other = build_detector(TINY), build_detector(TINY)
+    views = views_of(dataset)
+    assert cache_key(one, views) != cache_key(other, views)
+    bigger = EpisodeSource(dataset, replace(views.source.settings, support_size=64))
+    assert cache_key(one, views) != cache_key(one, ViewEpisodes(bigger, 2, 2))
+
+
+def test_an_encoder_that_learns_cannot_be_cached(dataset: Dataset, tmp_path: Path) -> None:
+    learning = build_detector(replace(TINY, encoder=replace(TINY.encoder, frozen=False)))
+    with pytest.raises(ConfigError, match="frozen = true"):
+        FeatureCache(tmp_path, learning, views_of(dataset))
+
+
+def test_a_run_with_the_cache(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    train(tiny_recipe(cache=True, iterations=3, shot_pool=3), root, tmp_path / "run")
+    assert (tmp_path / "run" / "checkpoints" / "step_00000003.json").is_file()
+    assert list((tmp_path / "runs" / "cache").glob("*/*.bin"))
