@@ -116,7 +116,7 @@ def _not_finite(job: Job, step: int, groups: list[int], losses: list[Losses]) ->
     """Keep the offending episodes, and say which parts are wrong."""
     said = []
     for group, parts in zip(groups, losses, strict=True):
-        told = {name: float(part) for name, part in parts.items()}
+        told = {name: float(part.detach()) for name, part in parts.items()}
         said.append(", ".join(f"{name} {value:.4g}" for name, value in told.items()))
         for number in job.numbers(step, group):
             save_episode(job.render(number), job.failures / f"step_{step:08d}_episode_{number}", told)
