@@ -4,6 +4,7 @@ examples:
   tenet bench tso          the Tensor Shrinkage Operator, dense against fast
   tenet bench ops          RoIAlign and NMS
   tenet bench data         episodes per second, and how long training would wait for them
+  tenet bench train        steps per second, with the feature cache and without
 """
 
 import argparse
@@ -15,6 +16,7 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
     "tso": ("tenet.bench.tso", "Tensor Shrinkage Operator: dense against fast, and at the paper's size"),
     "ops": ("tenet.bench.ops", "RoIAlign and NMS against plain versions"),
     "data": ("tenet.bench.data", "episodes per second, and how long training would wait for them"),
+    "train": ("tenet.bench.train", "training steps per second, with the feature cache and without"),
 }
 
 
