@@ -15,11 +15,14 @@ NEVER = {
     "structures.py": {"torch", "tenet.models", "tenet.ops", "tenet.config"},
     "config.py": {"torch", "numpy", "tenet.models", "tenet.ops"},
     "presets.py": {"torch", "numpy", "tenet.models", "tenet.ops"},
+    "settings.py": {"torch", "numpy", "tenet.models", "tenet.ops"},
+    "recipe.py": {"torch", "tenet.models", "tenet.ops", "tenet.engine"},
     "cli.py": {"torch", "numpy", "tenet.models", "tenet.ops"},
     "ops": {"tenet.models", "tenet.config", "tenet.structures", "pathlib", "os"},
     "data": {"torch", "tenet.models", "tenet.ops", "tenet.scoring", "tenet.commands"},
     "scoring": {"torch", "tenet.models", "tenet.ops", "tenet.commands"},
     "models": {"tenet.data", "tenet.scoring", "tenet.engine", "tenet.cli", "tenet.presets", "tenet.commands"},
+    "engine": {"tenet.cli", "tenet.commands", "tenet.bench", "tenet.presets", "tenet.predictor", "tenet.web"},
 }
 
 

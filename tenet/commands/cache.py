@@ -32,6 +32,7 @@ def run(args: argparse.Namespace) -> int:
     source, _ = episode_source(recipe, root)
     views = ViewEpisodes(source, recipe.train.cache_views, recipe.train.shot_views)
     cache = FeatureCache(args.cache_dir, new_detector(recipe, root).eval(), views)
-    new, total = cache.fill(shards_with_bar), len(views.all_views())
-    print(f"{cache.folder}: {total} views, {new} of them computed now, {cache.bytes() / 2**20:,.0f} MB")
+    wanted = views.views_of(recipe.train.iterations * recipe.train.batch)
+    new = cache.fill(wanted, shards_with_bar)
+    print(f"{cache.folder}: {len(wanted)} views, {new} of them computed now, {cache.bytes() / 2**20:,.0f} MB")
     return 0

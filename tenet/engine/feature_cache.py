@@ -75,9 +75,14 @@ class FeatureCache:
         """Views that are absent or stale (their picture's bytes have changed)."""
         return [view for view in wanted if not self._fresh(view)]
 
-    def fill(self, progress: Callable[[list[list[View]]], Iterable[list[View]]] | None = None) -> int:
-        """Compute what is missing; returns how many views that was. `progress` may wrap the shards."""
-        missing = self.missing(self.views.all_views())
+    def fill(
+        self,
+        wanted: Iterable[View] | None = None,
+        progress: Callable[[list[list[View]]], Iterable[list[View]]] | None = None,
+    ) -> int:
+        """Compute what is missing of `wanted` (all views by default); returns how many views that was.
+        `progress` may wrap the shards."""
+        missing = self.missing(self.views.all_views() if wanted is None else wanted)
         shards = [missing[start : start + SHARD] for start in range(0, len(missing), SHARD)]
         for shard in progress(shards) if progress is not None else shards:
             self._write_shard(shard)

@@ -45,7 +45,7 @@ def make_job(
             world,
         )
     views = ViewEpisodes(source, train.cache_views, train.shot_views)
-    cache = open_cache(detector.to(world.device), views, options)
+    cache = open_cache(detector.to(world.device), views, options, plan.iterations * plan.batch)
     # Reading maps is cheaper than handing them from process to process: no workers.
     return Job(
         detector,
@@ -60,10 +60,11 @@ def make_job(
     )
 
 
-def open_cache(detector: TENET, views: ViewEpisodes, options: Options) -> FeatureCache:
-    """The cache of these views, whole: the first process computes what is missing, the others wait."""
+def open_cache(detector: TENET, views: ViewEpisodes, options: Options, episodes: int) -> FeatureCache:
+    """The cache with all that these episodes need: the first process computes what is missing, the others
+    wait."""
     cache = FeatureCache(options.cache, detector.eval(), views)
     if options.world.first:
-        cache.fill(shards_with_bar)
+        cache.fill(views.views_of(episodes), shards_with_bar)
     barrier(options.world)
     return cache if options.world.first else FeatureCache(options.cache, detector, views)

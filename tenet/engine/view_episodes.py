@@ -84,6 +84,17 @@ class ViewEpisodes:
         ]
         return queries + shots
 
+    def views_of(self, episodes: int) -> list[View]:
+        """The views that the first `episodes` episodes ask for: of a short run few, of a long one all."""
+        everything = self.all_views()
+        if episodes * (1 + self.source.settings.ways * self.source.settings.shots) >= 2 * len(everything):
+            return everything
+        asked: dict[View, None] = {}
+        for index in range(episodes):
+            plan = self.plan(index)
+            asked.update(dict.fromkeys([plan.query, *(view for shots in plan.shots for view in shots)]))
+        return list(asked)
+
     def __getitem__(self, index: int) -> Episode:
         """Episode number `index` from pixels."""
         plan = self.plan(index)

@@ -119,3 +119,11 @@ def test_a_run_with_the_cache(root: Path, tmp_path: Path, monkeypatch: pytest.Mo
     train(tiny_recipe(cache=True, iterations=3, shot_pool=3), root, tmp_path / "run")
     assert (tmp_path / "run" / "checkpoints" / "step_00000003.json").is_file()
     assert list((tmp_path / "runs" / "cache").glob("*/*.bin"))
+
+
+def test_a_short_run_needs_few_views(dataset: Dataset) -> None:
+    views = ViewEpisodes(views_of(dataset).source, 50, 50)
+    few = views.views_of(3)
+    assert 3 <= len(few) <= 3 * (1 + 2 * 2)
+    assert set(few) <= set(views.all_views())
+    assert len(views.views_of(10**6)) == len(views.all_views())
