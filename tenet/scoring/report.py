@@ -145,6 +145,31 @@ def table(summary: Summary) -> str:
     return "\n".join(lines)
 
 
+def shots_table(by_shots: Mapping[int, Summary]) -> str:
+    """A text table of one metric with a column for each number of shots: groups, classes, then the other
+    metrics over all classes."""
+    first = next(iter(by_shots.values()))
+    keys = list(first.overall)
+    seeds = f", {len(first.runs)} seeds, mean ± std" if len(first.runs) > 1 else ""
+    at = f", IoU {first.iou:g}" if first.iou is not None else ""
+    named = (*first.groups, *first.classes, "all classes", *keys)
+    width = max(len(name) for name in named) + 2
+    heads = "".join(f"{shots} shot{'s' if shots > 1 else ''}".rjust(14) for shots in by_shots)
+    lines = [f"{TITLES[first.metric]}{at}{seeds}", "  " + keys[0].ljust(width) + heads]
+
+    def row(name: str, cells: Iterable[Spread]) -> None:
+        lines.append(f"  {name.ljust(width)}" + "".join(str(cell).rjust(14) for cell in cells))
+
+    row("all classes", (summary.overall[keys[0]] for summary in by_shots.values()))
+    for group in first.groups:
+        row(group, (summary.groups[group][keys[0]] for summary in by_shots.values()))
+    for name in first.classes:
+        row(name, (summary.classes[name][keys[0]] for summary in by_shots.values()))
+    for key in keys[1:]:
+        row(key, (summary.overall[key] for summary in by_shots.values()))
+    return "\n".join(lines)
+
+
 def _mean(values: Iterable[float]) -> float:
     defined = [value for value in values if not math.isnan(value)]
     return float(np.mean(defined)) if defined else float("nan")

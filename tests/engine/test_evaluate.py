@@ -1,0 +1,285 @@
+"""Evaluation: one encoding for each picture, numbers that `tenet score` repeats, a run that continues."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from evaluation_parts import Counting, Knowing, settings_for, small_sets, tiny_detector
+
+from tenet.cli import main
+from tenet.data.dataset import Dataset
+from tenet.data.shots import ShotList
+from tenet.engine.evaluate import evaluate
+from tenet.engine.evaluation_settings import EvaluationSettings
+from tenet.engine.evaluation_store import SHARD, Store
+from tenet.engine.protocols import first_pictures, plan_evaluation
+from tenet.errors import ConfigError, DataError, InputError, TenetError
+
+
+def numbers(document: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in document.items() if key != "seconds"}
+
+
+def test_each_picture_and_each_shot_is_encoded_once() -> None:
+    test, support = small_sets()
+    detector = Counting.of(tiny_detector())
+    evaluate(detector, test, support, settings_for(test))
+    assert len(detector.pictures) == len(test)
+    assert set(Counter(detector.pictures).values()) == {1}
+    assert detector.shots == 4 * 2 * 2  # classes × most shots × seeds: one shot is part of two
+    assert detector.training
+    assert detector.config.score_threshold == 0.0
+
+
+def test_what_is_found_is_what_the_detector_finds() -> None:
+    """One encoding for all draws gives what each draw gives by itself."""
+    test, support = small_sets()
+    whole = evaluate(tiny_detector(), test, support, settings_for(test))
+    for shots in (1, 2):
+        for row, seed in enumerate((0, 1)):
+            alone = settings_for(test, shots=(shots,), seeds=(seed,))
+            single = evaluate(tiny_detector(), test, support, alone).summaries["coco"][shots]
+            assert single.runs[0].values == pytest.approx(
+                whole.summaries["coco"][shots].runs[row].values, abs=1e-6, nan_ok=True
+            )
+
+
+def test_score_repeats_the_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    test, support = small_sets()
+    names = test.classes
+    settings = settings_for(test, base=names[:2], novel=names[2:], metrics=("voc07", "voc12", "coco"))
+    done = evaluate(tiny_detector(), test, support, settings, out=tmp_path / "run")
+    assert done.summaries["coco"][2].overall["AR100"].mean > 0  # something is found: the test can fail
+    for result in done.to_json()["results"]:
+        for seed, values in result["seeds"].items():
+            file = f"{result['shots']}-shot_seed-{seed}.json"
+            truth, found = (tmp_path / "run" / kind / file for kind in ("truth", "detections"))
+            assert main(["score", str(truth), str(found), "--metric", result["metric"], "--json", "-"]) == 0
+            scored = json.loads(capsys.readouterr().out)
+            assert scored["AP"] == values["AP"]
+            for name in names:
+                assert scored["classes"][name]["AP"] == values["classes"][name]["AP"]
+
+
+class KilledError(Exception):
+    pass
+
+
+def test_interrupted_is_uninterrupted(tmp_path: Path) -> None:
+    test, support = small_sets()
+    settings = settings_for(test)
+    whole = evaluate(tiny_detector(), test, support, settings, out=tmp_path / "whole")
+
+    def stop_late(items: Any, total: int) -> Any:
+        for number, item in enumerate(items):
+            if number == SHARD + 2:
+                raise KilledError
+            yield item
+
+    with pytest.raises(KilledError):
+        evaluate(tiny_detector(), test, support, settings, out=tmp_path / "run", progress=stop_late)
+    assert not (tmp_path / "run" / "detections").exists()
+    detector = Counting.of(tiny_detector())
+    resumed = evaluate(detector, test, support, settings, out=tmp_path / "run")
+    assert len(detector.pictures) == len(test) - SHARD
+    assert numbers(resumed.to_json()) == numbers(whole.to_json())
+    for file in sorted((tmp_path / "whole" / "detections").iterdir()):
+        assert file.read_bytes() == (tmp_path / "run" / "detections" / file.name).read_bytes()
+
+
+def test_a_damaged_shard_is_found_again(tmp_path: Path) -> None:
+    test, support = small_sets()
+    settings = settings_for(test)
+    whole = evaluate(tiny_detector(), test, support, settings, out=tmp_path)
+    shard = Store(tmp_path).path(0, 0)
+    shard.write_bytes(shard.read_bytes()[:-40])
+    detector = Counting.of(tiny_detector())
+    again = evaluate(detector, test, support, settings, out=tmp_path)
+    assert len(detector.pictures) == SHARD
+    assert numbers(again.to_json()) == numbers(whole.to_json())
+
+
+def test_a_finished_evaluation_takes_another_metric_without_looking_again(tmp_path: Path) -> None:
+    test, support = small_sets()
+    evaluate(tiny_detector(), test, support, settings_for(test), out=tmp_path)
+    detector = Counting.of(tiny_detector())
+    more = evaluate(detector, test, support, settings_for(test, metrics=("voc12",)), out=tmp_path)
+    assert not detector.pictures
+    assert list(more.summaries) == ["voc12"]
+
+
+@pytest.mark.parametrize("other", ["weights", "settings", "test set", "shots"])
+def test_a_folder_of_another_evaluation_is_refused(tmp_path: Path, other: str) -> None:
+    test, support = small_sets()
+    detector, settings = tiny_detector(), settings_for(test)
+    evaluate(detector, test, support, settings, out=tmp_path)
+    if other == "weights":
+        detector = tiny_detector(seed=1)
+    elif other == "settings":
+        settings = replace(settings, threshold=0.01)
+    elif other == "test set":
+        test = test.without([test.records[0].id])
+    else:
+        support = support.without(plan_evaluation(test, support, settings).draws[0].list.pictures()[:1])
+    with pytest.raises(DataError, match=f"other {other}|another {other}"):
+        evaluate(detector, test, support, settings, out=tmp_path)
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    test, support = small_sets()
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(DataError, match="other files"):
+        evaluate(tiny_detector(), test, support, settings_for(test), out=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_perfect_detector_scores_all_and_an_empty_one_nothing() -> None:
+    test, support = small_sets()
+    settings = settings_for(test, query_size=(64, 96))  # the pictures' own size
+    knowing = Knowing(test)
+    perfect = evaluate(knowing, test, support, settings)
+    nothing = evaluate(Knowing(None), test, support, settings)
+    for metric in ("voc07", "coco"):
+        for shots in (1, 2):
+            assert perfect.summaries[metric][shots].overall["AP"].mean == pytest.approx(1)
+            assert nothing.summaries[metric][shots].overall["AP"].mean == 0
+    assert set(knowing.thresholds) == {settings.threshold}
+    assert knowing.training
+
+
+def test_boxes_come_back_in_the_pictures_own_pixels(tmp_path: Path) -> None:
+    """A detector that answers with the whole of the picture it is given, at whatever size."""
+    test, support = small_sets()
+
+    class Whole(Knowing):
+        def encode_images(self, images: list[torch.Tensor]) -> list[Any]:
+            return list(images)
+
+        def match(self, images: list[Any], classes: Any) -> list[Any]:
+            answer = next(iter(self.answers.values()))
+            _, height, width = images[0].shape
+            row = np.zeros(1, np.int64)
+            box = np.array([[0, 0, width, height]], np.float32)
+            return [replace(answer, boxes=box, scores=np.ones(1, np.float32), labels=row, shots=row)]
+
+    evaluate(Whole(test), test, support, settings_for(test, query_size=(100, 300)), out=tmp_path)
+    rows = json.loads((tmp_path / "detections" / "1-shot_seed-0.json").read_text())
+    assert [row["bbox"] for row in rows] == [[0, 0, 96, 64]] * len(test)
+
+
+def test_pictures_of_shots_are_left_out(tmp_path: Path) -> None:
+    test, _ = small_sets()
+    settings = settings_for(test, query_size=(64, 96))
+    plan = plan_evaluation(test, test, settings)
+    done = evaluate(Knowing(test), test, test, settings, out=tmp_path)
+    for draw in plan.draws:
+        assert draw.left_out == set(draw.list.pictures())
+        assert 0 < len(draw.left_out) < len(test)
+        assert done.tested[draw.name] == len(test) - len(draw.left_out)
+        truth = json.loads((tmp_path / "truth" / f"{draw.name}.json").read_text())
+        found = json.loads((tmp_path / "detections" / f"{draw.name}.json").read_text())
+        seen = {str(image["id"]) for image in truth["images"]} | {str(row["image_id"]) for row in found}
+        assert not seen & draw.left_out
+    assert done.summaries["voc07"][2].overall["AP"].mean == pytest.approx(1)
+
+
+def test_fine_tuning_gives_each_draw_its_own_detector() -> None:
+    test, support = small_sets()
+    settings = settings_for(test, query_size=(64, 96), protocol="fine-tuned", adaptation="learns by heart")
+    learned: list[tuple[int, int]] = []
+    original = Knowing(None)
+
+    def adapt(detector: Knowing, shots: ShotList) -> Knowing:
+        assert detector is not original
+        learned.append((shots.shots, shots.seed))
+        return Knowing(test) if shots.shots == 2 else detector
+
+    done = evaluate(original, test, support, settings, adapt=adapt)
+    assert learned == [(1, 0), (2, 0), (1, 1), (2, 1)]
+    assert done.summaries["voc07"][1].overall["AP"].mean == 0
+    assert done.summaries["voc07"][2].overall["AP"].mean == pytest.approx(1)
+    with pytest.raises(ConfigError, match="adapt"):
+        evaluate(original, test, support, settings)
+
+
+def test_workers_change_nothing() -> None:
+    test, support = small_sets()
+    settings = settings_for(test, shots=(1,), seeds=(0,))
+    alone, helped = (
+        evaluate(tiny_detector(), test, support, settings, workers=workers) for workers in (0, 1)
+    )
+    assert numbers(alone.to_json()) == numbers(helped.to_json())
+
+
+def test_limit_is_nested_and_keeps_the_order() -> None:
+    test, _ = small_sets()
+    order = [record.id for record in test.records]
+    few, more = ([record.id for record in first_pictures(test, limit).records] for limit in (5, 9))
+    assert len(few) == 5
+    assert set(few) < set(more) < set(order)
+    assert more == [name for name in order if name in more]
+    assert more != order[:9]
+
+
+# What is refused ------------------------------------------------------------------------------------
+
+
+def refused(
+    error: type[TenetError], match: str, test: Dataset, support: Dataset, settings: EvaluationSettings
+) -> None:
+    """An error before the first picture is looked at."""
+    detector = Counting.of(tiny_detector())
+    with pytest.raises(error, match=match):
+        evaluate(detector, test, support, settings)
+    assert not detector.pictures
+    assert not detector.shots
+
+
+def test_bad_input_is_refused_before_the_first_picture() -> None:
+    test, support = small_sets()
+    settings = settings_for(test)
+    first = test.classes[0]
+    refused(DataError, f"expected 99 shots of {first}", test, support, replace(settings, shots=(1, 99)))
+    refused(DataError, "of at least 500 px, found 0", test, support, replace(settings, min_shot_side=500))
+    refused(DataError, "to test on, found none in 0 pictures", replace(test, records=()), support, settings)
+    refused(InputError, "expected classes among", test, support, replace(settings, novel=("unicorn",)))
+    refused(InputError, "set of the shots", test, support.with_classes(test.classes[1:]), settings)
+    refused(DataError, f"got {first} in both", test, support, replace(settings, trained_on=(first,)))
+    refused(DataError, "are in all", test.subset(["1"]), test.subset(["1"]), _of_one_picture(test))
+
+
+def _of_one_picture(test: Dataset) -> EvaluationSettings:
+    record = next(record for record in test.records if record.id == "1")
+    return settings_for(test, novel=(test.classes[int(record.target.labels[0])],), shots=(1,), seeds=(0,))
+
+
+def test_leakage_is_found_under_another_spelling() -> None:
+    test, support = small_sets()
+    names = {test.classes[0]: "sofa"}
+    settings = settings_for(test.renamed(names), trained_on=("couch",))
+    refused(DataError, "couch in both", test.renamed(names), support.renamed(names), settings)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"novel": ()},
+        {"base": ("a",), "novel": ("a",)},
+        {"shots": (0,)},
+        {"shots": (1, 1)},
+        {"seeds": ()},
+        {"metrics": ("mAP",)},
+        {"protocol": "guess"},
+        {"track": "fast"},
+        {"threshold": 1.0},
+        {"limit": -1},
+    ],
+)
+def test_settings_check_themselves(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="expected"):
+        EvaluationSettings(**{"novel": ("a",)} | wrong)
