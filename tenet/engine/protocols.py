@@ -39,7 +39,7 @@ class Plan:
     """What an evaluation will do.
 
     test        the pictures, with boxes of the classes that are looked for and no others
-    shots_from  the set that holds the shots, with the same classes
+    shots_from  the set that holds the shots, with all its classes: a draw is then that of `tenet data shots`
     draws       one for each number of shots and each seed, seeds together
     """
 
@@ -68,7 +68,6 @@ def plan_evaluation(
                 f"got {', '.join(unknown)}"
             )
     test = first_pictures(test.with_classes(settings.classes), settings.limit)
-    shots_from = shots_from.with_classes(settings.classes)
     if not any(test.class_counts().values()):
         raise DataError(
             f"{test.name}: expected pictures with objects of {', '.join(settings.classes)} to test on, "

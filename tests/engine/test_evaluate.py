@@ -9,16 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from evaluation_parts import Counting, Knowing, settings_for, small_sets, tiny_detector
+from conftest import TINY
+from evaluation_parts import Colours, Knowing, settings_for, small_sets
 
 from tenet.cli import main
 from tenet.data.dataset import Dataset
-from tenet.data.shots import ShotList
+from tenet.data.episodes import support_set
+from tenet.data.shots import ShotList, draw_shots
 from tenet.engine.evaluate import evaluate
 from tenet.engine.evaluation_settings import EvaluationSettings
 from tenet.engine.evaluation_store import SHARD, Store
 from tenet.engine.protocols import first_pictures, plan_evaluation
 from tenet.errors import ConfigError, DataError, InputError, TenetError
+from tenet.models.build import build_detector
+from tenet.models.supports import Supports
 
 
 def numbers(document: dict[str, Any]) -> dict[str, Any]:
@@ -27,7 +31,7 @@ def numbers(document: dict[str, Any]) -> dict[str, Any]:
 
 def test_each_picture_and_each_shot_is_encoded_once() -> None:
     test, support = small_sets()
-    detector = Counting.of(tiny_detector())
+    detector = Colours()
     evaluate(detector, test, support, settings_for(test))
     assert len(detector.pictures) == len(test)
     assert set(Counter(detector.pictures).values()) == {1}
@@ -39,21 +43,41 @@ def test_each_picture_and_each_shot_is_encoded_once() -> None:
 def test_what_is_found_is_what_the_detector_finds() -> None:
     """One encoding for all draws gives what each draw gives by itself."""
     test, support = small_sets()
-    whole = evaluate(tiny_detector(), test, support, settings_for(test))
+    whole = evaluate(Colours(), test, support, settings_for(test))
     for shots in (1, 2):
         for row, seed in enumerate((0, 1)):
             alone = settings_for(test, shots=(shots,), seeds=(seed,))
-            single = evaluate(tiny_detector(), test, support, alone).summaries["coco"][shots]
+            single = evaluate(Colours(), test, support, alone).summaries["coco"][shots]
             assert single.runs[0].values == pytest.approx(
                 whole.summaries["coco"][shots].runs[row].values, abs=1e-6, nan_ok=True
             )
+
+
+def test_the_network_itself() -> None:
+    """TENET with the tiny encoder: the draw by itself is what `forward` finds."""
+    test, support = small_sets()
+    test = first_pictures(test, 2)
+    detector = build_detector(replace(TINY, rpn=replace(TINY.rpn, post_nms=(40, 4))))
+    settings = settings_for(test, shots=(1,), seeds=(0,), novel=test.classes[:2], threshold=0.01)
+    found = evaluate(detector, test, support, settings).example.found
+    assert detector.config.score_threshold == TINY.score_threshold
+    crops = support_set(support, draw_shots(support, 1, 0, settings.novel), TINY.support_size)
+    tensors = [torch.from_numpy(crops[name][0][0]).permute(2, 0, 1).float() for name in settings.novel]
+    boxes = torch.from_numpy(np.concatenate([crops[name][1] for name in settings.novel]))
+    pictures = [torch.from_numpy(record.picture()).permute(2, 0, 1).float() for record in test.records]
+    detector.eval()
+    with torch.no_grad():
+        alone, _ = detector(pictures, Supports(tensors, boxes, torch.tensor([[[0], [1]]])))
+    assert len(found) > 0
+    scores = np.concatenate([one.scores[one.scores > 0.01] for one in alone])
+    assert np.abs(np.sort(found.scores) - np.sort(scores)).max() < 1e-5
 
 
 def test_score_repeats_the_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     test, support = small_sets()
     names = test.classes
     settings = settings_for(test, base=names[:2], novel=names[2:], metrics=("voc07", "voc12", "coco"))
-    done = evaluate(tiny_detector(), test, support, settings, out=tmp_path / "run")
+    done = evaluate(Colours(), test, support, settings, out=tmp_path / "run")
     assert done.summaries["coco"][2].overall["AR100"].mean > 0  # something is found: the test can fail
     for result in done.to_json()["results"]:
         for seed, values in result["seeds"].items():
@@ -73,7 +97,7 @@ class KilledError(Exception):
 def test_interrupted_is_uninterrupted(tmp_path: Path) -> None:
     test, support = small_sets()
     settings = settings_for(test)
-    whole = evaluate(tiny_detector(), test, support, settings, out=tmp_path / "whole")
+    whole = evaluate(Colours(), test, support, settings, out=tmp_path / "whole")
 
     def stop_late(items: Any, total: int) -> Any:
         for number, item in enumerate(items):
@@ -82,9 +106,9 @@ def test_interrupted_is_uninterrupted(tmp_path: Path) -> None:
             yield item
 
     with pytest.raises(KilledError):
-        evaluate(tiny_detector(), test, support, settings, out=tmp_path / "run", progress=stop_late)
+        evaluate(Colours(), test, support, settings, out=tmp_path / "run", progress=stop_late)
     assert not (tmp_path / "run" / "detections").exists()
-    detector = Counting.of(tiny_detector())
+    detector = Colours()
     resumed = evaluate(detector, test, support, settings, out=tmp_path / "run")
     assert len(detector.pictures) == len(test) - SHARD
     assert numbers(resumed.to_json()) == numbers(whole.to_json())
@@ -95,10 +119,10 @@ def test_interrupted_is_uninterrupted(tmp_path: Path) -> None:
 def test_a_damaged_shard_is_found_again(tmp_path: Path) -> None:
     test, support = small_sets()
     settings = settings_for(test)
-    whole = evaluate(tiny_detector(), test, support, settings, out=tmp_path)
+    whole = evaluate(Colours(), test, support, settings, out=tmp_path)
     shard = Store(tmp_path).path(0, 0)
     shard.write_bytes(shard.read_bytes()[:-40])
-    detector = Counting.of(tiny_detector())
+    detector = Colours()
     again = evaluate(detector, test, support, settings, out=tmp_path)
     assert len(detector.pictures) == SHARD
     assert numbers(again.to_json()) == numbers(whole.to_json())
@@ -106,8 +130,8 @@ def test_a_damaged_shard_is_found_again(tmp_path: Path) -> None:
 
 def test_a_finished_evaluation_takes_another_metric_without_looking_again(tmp_path: Path) -> None:
     test, support = small_sets()
-    evaluate(tiny_detector(), test, support, settings_for(test), out=tmp_path)
-    detector = Counting.of(tiny_detector())
+    evaluate(Colours(), test, support, settings_for(test), out=tmp_path)
+    detector = Colours()
     more = evaluate(detector, test, support, settings_for(test, metrics=("voc12",)), out=tmp_path)
     assert not detector.pictures
     assert list(more.summaries) == ["voc12"]
@@ -116,10 +140,10 @@ def test_a_finished_evaluation_takes_another_metric_without_looking_again(tmp_pa
 @pytest.mark.parametrize("other", ["weights", "settings", "test set", "shots"])
 def test_a_folder_of_another_evaluation_is_refused(tmp_path: Path, other: str) -> None:
     test, support = small_sets()
-    detector, settings = tiny_detector(), settings_for(test)
+    detector, settings = Colours(), settings_for(test)
     evaluate(detector, test, support, settings, out=tmp_path)
     if other == "weights":
-        detector = tiny_detector(seed=1)
+        detector = Colours(seed=1)
     elif other == "settings":
         settings = replace(settings, threshold=0.01)
     elif other == "test set":
@@ -134,7 +158,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     test, support = small_sets()
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(DataError, match="other files"):
-        evaluate(tiny_detector(), test, support, settings_for(test), out=tmp_path)
+        evaluate(Colours(), test, support, settings_for(test), out=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
@@ -210,9 +234,7 @@ def test_fine_tuning_gives_each_draw_its_own_detector() -> None:
 def test_workers_change_nothing() -> None:
     test, support = small_sets()
     settings = settings_for(test, shots=(1,), seeds=(0,))
-    alone, helped = (
-        evaluate(tiny_detector(), test, support, settings, workers=workers) for workers in (0, 1)
-    )
+    alone, helped = (evaluate(Colours(), test, support, settings, workers=workers) for workers in (0, 1))
     assert numbers(alone.to_json()) == numbers(helped.to_json())
 
 
@@ -233,7 +255,7 @@ def refused(
     error: type[TenetError], match: str, test: Dataset, support: Dataset, settings: EvaluationSettings
 ) -> None:
     """An error before the first picture is looked at."""
-    detector = Counting.of(tiny_detector())
+    detector = Colours()
     with pytest.raises(error, match=match):
         evaluate(detector, test, support, settings)
     assert not detector.pictures
