@@ -160,7 +160,8 @@ def shots_table(by_shots: Mapping[int, Summary]) -> str:
     def row(name: str, cells: Iterable[Spread]) -> None:
         lines.append(f"  {name.ljust(width)}" + "".join(str(cell).rjust(14) for cell in cells))
 
-    row("all classes", (summary.overall[keys[0]] for summary in by_shots.values()))
+    if len(first.groups) != 1:  # one group is all classes
+        row("all classes", (summary.overall[keys[0]] for summary in by_shots.values()))
     for group in first.groups:
         row(group, (summary.groups[group][keys[0]] for summary in by_shots.values()))
     for name in first.classes:

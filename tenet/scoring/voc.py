@@ -13,6 +13,7 @@ x + width when one counts from 1 as the devkit does: `to_devkit` says so, and `o
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,11 +81,27 @@ def score_voc(
     return Scores(metric, iou, {"AP": mean}, tuple(scores))
 
 
-def class_curve(truth: GroundTruth, found: Results, row: int, iou: float) -> tuple[Floats, Floats, int]:
-    """(recall, precision, number of objects to find) of one class, a point for each detection counted."""
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """What became of the detections of one class, n of them by falling score.
+
+    order      (n,) int64, rows in the results
+    right, wrong  (n,) bool; neither for one that is not counted
+    objects    (n,) int64, row in the ground truth of the object that a right one found, else -1
+    positives  objects to find
+    """
+
+    order: NDArray[np.int64]
+    right: NDArray[np.bool_]
+    wrong: NDArray[np.bool_]
+    objects: NDArray[np.int64]
+    positives: int
+
+
+def judge_class(truth: GroundTruth, found: Results, row: int, iou: float) -> Outcomes:
+    """Each detection of class `row`, judged by the devkit's rule."""
     objects = np.flatnonzero(truth.labels == row)
     ignored = truth.difficult | truth.crowd
-    positives = int((~ignored[objects]).sum())
     detections = np.flatnonzero(found.labels == row)
     order = detections[np.argsort(-found.scores[detections], kind="stable")]
     nearest, shares = _nearest(truth, found, objects, order)
@@ -100,9 +117,16 @@ def class_curve(truth: GroundTruth, found: Results, row: int, iou: float) -> tup
         else:
             right[place] = True
             taken.add(target)
-    counted = right | wrong
-    hits, misses = np.cumsum(right[counted]), np.cumsum(wrong[counted])
-    return hits / max(positives, 1), hits / np.maximum(hits + misses, 1), positives
+    return Outcomes(order, right, wrong, np.where(right, nearest, -1), int((~ignored[objects]).sum()))
+
+
+def class_curve(truth: GroundTruth, found: Results, row: int, iou: float) -> tuple[Floats, Floats, int]:
+    """(recall, precision, number of objects to find) of one class, a point for each detection counted."""
+    judged = judge_class(truth, found, row, iou)
+    counted = judged.right | judged.wrong
+    hits, misses = np.cumsum(judged.right[counted]), np.cumsum(judged.wrong[counted])
+    recall = hits / max(judged.positives, 1)
+    return recall, hits / np.maximum(hits + misses, 1), judged.positives
 
 
 def _nearest(

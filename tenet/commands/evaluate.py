@@ -1,0 +1,170 @@
+"""Measure a detector on a test set: every class against every picture, shots × seeds.
+
+CHECKPOINT is a trained detector; the name of a configuration (`tenet models`) builds an untrained one.
+Shots are drawn by seed from --shots-from, or from the test set itself: then the pictures that hold a shot
+are not tested. The folder --out holds detections, results.json and report.html; a run that was stopped
+continues there.
+
+  --split   whose classes are base and novel; `all`: every class of the set is novel
+  --tracks  strict: the encoder's weights never saw novel classes as boxes; paper: they may have
+
+examples:
+  tenet evaluate tenet_lite0 --data test.json --shots 1,5 --seeds 0-4 --out runs/lite0
+  tenet evaluate runs/v1/best.safetensors --data voc2012_val.json --shots-from voc2007_trainval.json \\
+    --split voc1 --side novel --shots 1,3,5,10 --min-side 32 --out runs/v1/eval
+  tenet evaluate tenet_lite0 --data bccd.json --shots 5 --seeds 0 --limit 50 --metric coco --json -
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tenet.commands.console import at_least_one, emit_json, names, progress
+
+if TYPE_CHECKING:
+    from tenet.data.dataset import Dataset
+    from tenet.engine.evaluation_settings import EvaluationSettings
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="CHECKPOINT|PRESET")
+    parser.add_argument("--data", type=Path, required=True, metavar="TEST", help="the test set")
+    parser.add_argument(
+        "--shots-from", type=Path, nargs="+", metavar="SET", help="sets to draw shots from (default: TEST)"
+    )
+    parser.add_argument("--list", type=Path, metavar="FILE", help="public VOC shot lists, instead of drawing")
+    parser.add_argument("--split", choices=("voc1", "voc2", "voc3", "coco", "all"), default="all")
+    parser.add_argument("--side", choices=("novel", "base", "both"), default="novel", help="default novel")
+    parser.add_argument("--classes", type=names, metavar="A,B", help="only these of them")
+    parser.add_argument("--shots", type=numbers, default=(1, 3, 5, 10), help="such as 1,5 (default 1,3,5,10)")
+    parser.add_argument("--seeds", type=numbers, default=(0, 1, 2, 3, 4), help="such as 0,2 or 0-4 (default)")
+    parser.add_argument("--metric", type=names, default=["voc07", "coco"], help="default voc07,coco")
+    parser.add_argument("--min-side", type=float, default=0, metavar="PX", help="least side of a shot's box")
+    parser.add_argument("--limit", type=at_least_one, metavar="N", help="only N test pictures, by fixed seed")
+    parser.add_argument("--threshold", type=float, default=0.001, help="least score kept (default 0.001)")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the evaluation")
+    parser.add_argument("--json", metavar="FILE", help="all numbers as JSON, as shares of 1; - is stdout")
+    parser.add_argument("--workers", type=int, default=1, help="processes that decode ahead (default 1)")
+    parser.add_argument("--tracks", choices=("strict", "paper"), default="strict", help="named in the report")
+    parser.add_argument("--trained-on", type=names, default=[], metavar="A,B", help="classes it learned")
+
+
+def run(args: argparse.Namespace) -> int:
+    from tenet.data.dataset import merge
+    from tenet.data.formats import read_dataset
+    from tenet.engine.evaluate import evaluate
+    from tenet.engine.evaluation_report import write_report
+
+    test = read_dataset(args.data)
+    sets = [read_dataset(path) for path in args.shots_from or ()]
+    shots_from = (sets[0] if len(sets) == 1 else merge(sets)) if sets else test
+    shots_from = _spelled_as(test, shots_from)
+    settings = _settings(args, test)
+    detector, name = _detector(args.model)
+    done = evaluate(
+        detector,
+        test,
+        shots_from,
+        settings,
+        out=args.out,
+        public_list=args.list,
+        model=name,
+        workers=args.workers,
+        progress=progress,
+    )
+    document = done.to_json()
+    if args.json != "-":
+        print(done.table())
+    if args.json:
+        emit_json(document, args.json)
+    if args.out is not None:
+        emit_json(document, str(args.out / "results.json"))
+        write_report(done, args.out / "report.html")
+        if args.json != "-":
+            print(f"\nreport: {args.out / 'report.html'}")
+    return 0
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """`0-4` or `1,3,5` as whole numbers."""
+    found: list[int] = []
+    for word in names(text):
+        first, dash, last = word.partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()) or (dash and int(first) > int(last)):
+            raise argparse.ArgumentTypeError(f"expected whole numbers such as 1,3,5 or 0-4; got {text!r}")
+        found += range(int(first), int(last or first) + 1)
+    if not found:
+        raise argparse.ArgumentTypeError(f"expected whole numbers such as 1,3,5 or 0-4; got {text!r}")
+    return tuple(found)
+
+
+def _settings(args: argparse.Namespace, test: "Dataset") -> "EvaluationSettings":
+    from tenet.data.splits import VOC_TO_COCO, get_split, one_name
+    from tenet.engine.evaluation_settings import EvaluationSettings
+    from tenet.errors import InputError
+
+    base: Sequence[str] = ()
+    novel: Sequence[str] = test.classes
+    if args.split != "all":
+        split = get_split(args.split)
+        sides = [
+            [name for name in test.classes if VOC_TO_COCO.get(name, name) in one_name(members)]
+            for members in (split.base, split.novel)
+        ]
+        base = sides[0] if args.side in ("base", "both") else ()
+        novel = sides[1] if args.side in ("novel", "both") else ()
+    elif args.side != "novel":
+        raise InputError(f"--side {args.side}: expected --split voc1, voc2, voc3 or coco with it")
+    if args.classes:
+        unknown = [name for name in args.classes if name not in (*base, *novel)]
+        if unknown:
+            known = ", ".join((*base, *novel))
+            raise InputError(f"--classes: expected some of {known}; got {', '.join(unknown)}")
+        base, novel = ([name for name in side if name in args.classes] for side in (base, novel))
+    if not base and not novel:
+        raise InputError(f"{test.name}: expected classes of split {args.split}, {args.side} side; found none")
+    return EvaluationSettings(
+        novel=tuple(novel),
+        base=tuple(base),
+        trained_on=tuple(args.trained_on),
+        shots=args.shots,
+        seeds=args.seeds,
+        metrics=tuple(args.metric),
+        min_shot_side=args.min_side,
+        limit=args.limit or 0,
+        threshold=args.threshold,
+        track=args.tracks,
+    )
+
+
+def _spelled_as(test: "Dataset", other: "Dataset") -> "Dataset":
+    """`other` with the class names of `test`: VOC's sofa is COCO's couch."""
+    from tenet.data.splits import VOC_TO_COCO
+
+    spelling = {VOC_TO_COCO.get(name, name): name for name in test.classes}
+    return other.renamed({name: spelling.get(VOC_TO_COCO.get(name, name), name) for name in other.classes})
+
+
+def _detector(model: str) -> tuple[Any, str]:
+    """The detector, and what to call it: a checkpoint, or a configuration without training."""
+    from importlib import import_module
+
+    import torch
+
+    from tenet.errors import InputError
+    from tenet.models.build import build_detector
+    from tenet.presets import PRESETS, preset
+
+    if model in PRESETS:
+        torch.manual_seed(0)  # untrained parts are random: the same for every call, so that runs continue
+        return build_detector(preset(model)), f"{model} (untrained)"
+    if not Path(model).exists():
+        raise InputError(
+            f"{model}: expected a checkpoint, or a configuration among {', '.join(PRESETS)}; found neither"
+        )
+    try:
+        checkpoint = import_module("tenet.engine.checkpoint")
+    except ModuleNotFoundError as error:
+        raise InputError(f"{model}: this version reads no checkpoints; give a configuration") from error
+    return checkpoint.load_detector(Path(model)), Path(model).name
