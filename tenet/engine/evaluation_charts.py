@@ -96,9 +96,8 @@ def picture(pixels: NDArray[np.uint8], marks: Sequence[Mark], longest: int = 460
     order = {MISSED: 0, "right": 1, "wrong": 2}
     for mark in sorted(marks, key=lambda mark: order[mark.kind]):
         x1, y1, x2, y2 = mark.box
-        text = mark.name if mark.kind == MISSED else f"{mark.name} {mark.score:.2f}"
-        text = _short(text, 24)
-        size = 3.6 * unit
+        text = _short(mark.name, 18) + ("" if mark.kind == MISSED else f" {mark.score:.2f}")
+        size = 3.2 * unit
         wide, tall = (len(text) * 0.58 + 0.7) * size, 1.35 * size
         left = min(max(x1, 0), max(width - wide, 0))
         above = y1 - tall if y1 - tall >= 0 else min(y1, height - tall)

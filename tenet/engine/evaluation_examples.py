@@ -93,7 +93,7 @@ def choose_scenes(evaluation: Evaluation, count: int = 4) -> dict[str, list[Scen
             best.append((share + min(len(right), 9) / 100, row, max(right, key=lambda m: m.score), caption))
         if wrong:
             worst = max(wrong, key=lambda m: m.score)
-            alarms.append((worst.score, row, worst, f"no {worst.name} here, yet {worst.score:.2f}"))
+            alarms.append((worst.score, row, worst, f"{worst.name}, wrong at {worst.score:.2f}"))
         if missed:
             frame = record_of[row].width * record_of[row].height
             largest = max(missed, key=lambda m: _area(m) / frame)
