@@ -285,7 +285,7 @@ def _identity(detector: Detector, weights: str, plan: Plan, settings: Evaluation
     return {
         "weights": weights,
         "config": repr(detector.config),
-        "settings": json.loads(json.dumps(settings.decisive())),
+        "settings": {**json.loads(json.dumps(settings.decisive())), "pictures in a shard": SHARD},
         "test": fingerprint_set(plan.test),
         "shots": hashlib.blake2b(parts.encode(), digest_size=16).hexdigest(),
     }

@@ -28,7 +28,7 @@ from tenet.errors import DataError
 from tenet.structures import Detections
 
 RUN_FORMAT = "tenet-evaluation-run-1"
-SHARD = 16
+SHARD = 4
 """Pictures in a shard: what a kill can cost."""
 MEANING = {
     "weights": "other weights",
