@@ -16,6 +16,8 @@ from tenet.scoring.report import Scores, Spread
 
 HUES = (211, 28, 140, 340, 265, 52, 180, 0, 95, 310)
 """Of the curves, in turn."""
+MOST_TAGS = 4
+"""Boxes of a kind that carry their class and score in a picture: the surest, so that they stay legible."""
 
 
 def curves(runs: Sequence[Scores], width: int = 560, height: int = 360) -> str:
@@ -94,7 +96,8 @@ def picture(pixels: NDArray[np.uint8], marks: Sequence[Mark], longest: int = 460
         f'<image width="{width}" height="{height}" href="{data_uri(pixels, longest)}"/>'
     ]
     order = {MISSED: 0, "right": 1, "wrong": 2}
-    for mark in sorted(marks, key=lambda mark: order[mark.kind]):
+    named: dict[str, int] = dict.fromkeys(order, 0)
+    for mark in sorted(marks, key=lambda mark: (order[mark.kind], -mark.score)):
         x1, y1, x2, y2 = mark.box
         text = _short(mark.name, 18) + ("" if mark.kind == MISSED else f" {mark.score:.2f}")
         size = 3.2 * unit
@@ -104,10 +107,15 @@ def picture(pixels: NDArray[np.uint8], marks: Sequence[Mark], longest: int = 460
         parts.append(
             f'<g class="{mark.kind}"><rect class="box" x="{x1:.1f}" y="{y1:.1f}" width="{x2 - x1:.1f}" '
             f'height="{y2 - y1:.1f}" style="stroke-width:{0.6 * unit:.2f}"/>'
-            f'<rect class="tag" x="{left:.1f}" y="{above:.1f}" width="{wide:.1f}" height="{tall:.1f}"/>'
-            f'<text x="{left + 0.35 * size:.1f}" y="{above + 1.02 * size:.1f}" font-size="{size:.1f}">'
-            f"{escape(text)}</text></g>"
         )
+        named[mark.kind] += 1
+        if named[mark.kind] <= MOST_TAGS:
+            parts.append(
+                f'<rect class="tag" x="{left:.1f}" y="{above:.1f}" width="{wide:.1f}" height="{tall:.1f}"/>'
+                f'<text x="{left + 0.35 * size:.1f}" y="{above + 1.02 * size:.1f}" font-size="{size:.1f}">'
+                f"{escape(text)}</text>"
+            )
+        parts.append("</g>")
     return "".join(parts) + "</svg>"
 
 
