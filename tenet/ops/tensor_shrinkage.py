@@ -39,6 +39,10 @@ AFFINE_FROM = 32
 """Powers from which squaring the (k+1)·N-wide affine map is cheaper than stepping."""
 
 
+NUMBERS_AT_ONCE = 2**20
+"""Features worked on at a time: what comes in between then stays in the processor's cache."""
+
+
 def effective_eta(order: int, eta: int, odd_power: str = "floor3") -> int:
     """The power that Algorithm 1 raises to: η for even orders; for odd ones 3^⌊log₃ η⌋, or η itself."""
     check_whole("eta", eta, 1)
@@ -108,27 +112,31 @@ def tso_superdiagonal(phi: Tensor, order: int, eta: int, odd_power: str = "floor
     if phi.numel() == 0:  # a batch without items
         return phi.sum(-1)
     flat = phi.reshape(-1, *phi.shape[-2:])
-    return _superdiagonal(flat, order, power).reshape(phi.shape[:-1])
+    parts = flat.split(max(1, NUMBERS_AT_ONCE // flat[0].numel()))
+    done = [_superdiagonal(part, order, power) for part in parts]
+    return (done[0] if len(done) == 1 else torch.cat(done)).reshape(phi.shape[:-1])
 
 
 def _superdiagonal(phi: Tensor, order: int, power: int) -> Tensor:
     """The same for one batch axis: (B, d, N) → (B, d), whichever way is the shortest."""
     if order == 2:
         return _second_order(phi, power)
+    gram = phi.mT @ phi  # every way needs it, and ‖φ_n‖² is its diagonal
+    squares = gram.diagonal(dim1=-2, dim2=-1)  # (B, N)
     # φ/s with ε/s^r in place of ε is the same number for every s, so s takes no gradient; it keeps
     # φ^r within the range of float32.
-    scale = phi.detach().square().sum(-2, keepdim=True).amax(-1, keepdim=True).sqrt()  # (B, 1, 1)
-    scale = torch.where(scale > 0, scale, torch.ones_like(scale))
-    phi = phi / scale
-    norm = phi.square().sum(-2).pow(order / 2).sum(-1)[..., None, None]  # N τ_r
-    c = 1 / (phi.shape[-1] * EPSILON / scale.pow(order) + norm)
+    scale = squares.detach().amax(-1, keepdim=True).clamp(min=torch.finfo(phi.dtype).tiny)  # s², (B, 1)
+    norm = (squares / scale).pow(order / 2).sum(-1, keepdim=True)  # N τ_r
+    c = (norm + phi.shape[-1] * EPSILON * scale.pow(-order / 2)).reciprocal().unsqueeze(-1)  # (B, 1, 1)
+    scale = scale.unsqueeze(-1)
+    phi, gram = phi * scale.rsqrt(), gram / scale
     if power == 1:
         return c.squeeze(-1) * phi.pow(order).sum(-1)
     if phi.shape[-1] > phi.shape[-2]:
-        return _few_channels(phi, c, order, power)
+        return _few_channels(phi, gram, c, order, power)
     if (order, power) == (3, 3):
-        return _third_order_cubed(phi, c)
-    return _few_positions(phi, c, order, power)
+        return _third_order_cubed(phi, gram, c)
+    return _few_positions(phi, gram, c, order, power)
 
 
 def _second_order(phi: Tensor, power: int) -> Tensor:
@@ -156,38 +164,39 @@ def _geometric_sum(m: Tensor, terms: int) -> Tensor:
     return total
 
 
-def _third_order_cubed(phi: Tensor, c: Tensor) -> Tensor:
+def _third_order_cubed(phi: Tensor, gram: Tensor, c: Tensor) -> Tensor:
     """r = 3 at the paper's η (7, which acts as 3), multiplied out: half the work of the steps below.
 
     With A = Φ^{∘2}, G = ΦᵀΦ, K = G^{∘2}: ψ̂ = diag of 3c AΦᵀ − c² (ΦKΦᵀ + A G Aᵀ + Φ AᵀΦ Aᵀ) + c³ ΦKGAᵀ.
     """
     A = phi.square()
-    G = phi.mT @ phi
-    K = G.square()
-    mixed = A @ G + phi @ (A.mT @ phi - c * (K @ G))
+    K = gram.square()
+    mixed = A @ gram + phi @ (A.mT @ phi - c * (K @ gram))
     return (c * (3 * A * phi - c * (phi * (phi @ K) + A * mixed))).sum(-1)
 
 
-def _few_channels(phi: Tensor, c: Tensor, order: int, power: int) -> Tensor:
-    """d < N: step x − I (B, d, d) and y (B, N, d) themselves."""
-    gram = phi.mT @ phi
-    steps = []  # for p and q: C, −c Cᵀ and −c [Cᵀ, K]
+def _few_channels(phi: Tensor, gram: Tensor, c: Tensor, order: int, power: int) -> Tensor:
+    """d < N: step [x − I; y] (B, d + N, d) itself, one product a step."""
+    d = phi.shape[1]
+    identity = torch.eye(d, dtype=phi.dtype, device=phi.device).expand(len(phi), d, d)
+    maps = []  # for p and q: C, and the step [x; y] ↦ A [x; y] + b
     for exponent in {order // 2: None, order - order // 2: None}:
         C = phi.pow(exponent)
         lift = -c * C.mT
-        steps.append((C, lift, torch.cat([lift, -c * gram.pow(exponent)], -1)))
-    x, y = phi.new_zeros(len(phi), phi.shape[1], phi.shape[1]), steps[0][1]  # after the first step
+        A = torch.cat([torch.cat([identity, C], -1), torch.cat([lift, -c * gram.pow(exponent)], -1)], -2)
+        maps.append((C, A, torch.cat([torch.zeros_like(identity), lift], -2)))
+    state = maps[0][2]  # after the first step
     for step in range(1, power):
-        C, lift, map_y = steps[step % len(steps)]
-        x, y = torch.baddbmm(x, C, y), torch.baddbmm(lift, map_y, torch.cat([x, y], -2))
-    C, _, _ = steps[power % len(steps)]
+        _, A, b = maps[step % len(maps)]
+        state = torch.baddbmm(b, A, state)
+    x, y = state[:, :d], state[:, d:]
+    C, _, _ = maps[power % len(maps)]
     return -(x.diagonal(dim1=-2, dim2=-1) + (C * y.mT).sum(-1))
 
 
-def _few_positions(phi: Tensor, c: Tensor, order: int, power: int) -> Tensor:
+def _few_positions(phi: Tensor, gram: Tensor, c: Tensor, order: int, power: int) -> Tensor:
     """N ≤ d: x − I = C W Cᵀ, y = V Cᵀ with C = [C_p, C_q] (even orders: C_p alone), k blocks of N."""
     n = phi.shape[-1]
-    gram = phi.mT @ phi
     exponents = (order // 2,) if order % 2 == 0 else (order // 2, order - order // 2)
     k = len(exponents)
     C = torch.cat([phi.pow(p) for p in exponents], -1)  # (B, d, kN)
