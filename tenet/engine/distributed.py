@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -35,7 +36,11 @@ class World:
 
 @contextmanager
 def world() -> Iterator[World]:
-    """The world that torchrun's variables describe, or one process without them."""
+    """The world that torchrun's variables describe, or one process without them.
+
+    `TENET_DIST_TIMEOUT` is how many seconds a process waits for the others before it gives up, and
+    torchrun restarts it.
+    """
     size, local = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("LOCAL_RANK", "0"))
     cuda = torch.cuda.is_available()
     device = torch.device("cuda", local) if cuda else torch.device("cpu")
@@ -44,7 +49,8 @@ def world() -> Iterator[World]:
         return
     if cuda:
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if cuda else "gloo")
+    patience = timedelta(seconds=float(os.environ.get("TENET_DIST_TIMEOUT", "1800")))
+    dist.init_process_group("nccl" if cuda else "gloo", timeout=patience)
     try:
         yield World(dist.get_rank(), size, device, _restarts())
     finally:
