@@ -10,7 +10,7 @@ continues there.
 
 examples:
   tenet evaluate tenet_lite0 --data test.json --shots 1,5 --seeds 0-4 --out runs/lite0
-  tenet evaluate runs/v1/best.safetensors --data voc2012_val.json --shots-from voc2007_trainval.json \\
+  tenet evaluate runs/v1 --data voc2012_val.json --shots-from voc2007_trainval.json \\
     --split voc1 --side novel --shots 1,3,5,10 --min-side 32 --out runs/v1/eval
   tenet evaluate tenet_lite0 --data bccd.json --shots 5 --seeds 0 --limit 50 --metric coco --json -
 """
@@ -18,12 +18,13 @@ examples:
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenet.commands.console import at_least_one, emit_json, names, progress
 
 if TYPE_CHECKING:
     from tenet.data.dataset import Dataset
+    from tenet.engine.evaluate import Adapt
     from tenet.engine.evaluation_settings import EvaluationSettings
 
 
@@ -47,7 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", metavar="FILE", help="all numbers as JSON, as shares of 1; - is stdout")
     parser.add_argument("--workers", type=int, default=1, help="processes that decode ahead (default 1)")
     parser.add_argument("--tracks", choices=("strict", "paper"), default="strict", help="named in the report")
-    parser.add_argument("--trained-on", type=names, default=[], metavar="A,B", help="classes it learned")
+    parser.add_argument(
+        "--trained-on", type=names, default=[], metavar="A,B", help="further classes it learned"
+    )
+    parser.add_argument("--finetune", action="store_true", help="fine-tune on each draw before it is tested")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -60,16 +64,17 @@ def run(args: argparse.Namespace) -> int:
     sets = [read_dataset(path) for path in args.shots_from or ()]
     shots_from = (sets[0] if len(sets) == 1 else merge(sets)) if sets else test
     shots_from = _spelled_as(test, shots_from)
-    settings = _settings(args, test)
-    detector, name = _detector(args.model)
+    model = _model(args.model)
+    settings = _settings(args, test, model.trained_on)
     done = evaluate(
-        detector,
+        model.detector,
         test,
         shots_from,
         settings,
         out=args.out,
+        adapt=_adapt(model, shots_from) if args.finetune else None,
         public_list=args.list,
-        model=name,
+        model=model.name,
         workers=args.workers,
         progress=progress,
     )
@@ -99,7 +104,7 @@ def numbers(text: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _settings(args: argparse.Namespace, test: "Dataset") -> "EvaluationSettings":
+def _settings(args: argparse.Namespace, test: "Dataset", learned: list[str]) -> "EvaluationSettings":
     from tenet.data.splits import VOC_TO_COCO, get_split, one_name
     from tenet.engine.evaluation_settings import EvaluationSettings
     from tenet.errors import InputError
@@ -127,7 +132,8 @@ def _settings(args: argparse.Namespace, test: "Dataset") -> "EvaluationSettings"
     return EvaluationSettings(
         novel=tuple(novel),
         base=tuple(base),
-        trained_on=tuple(args.trained_on),
+        trained_on=tuple(dict.fromkeys([*learned, *args.trained_on])),
+        protocol="fine-tuned" if args.finetune else "meta-test",
         shots=args.shots,
         seeds=args.seeds,
         metrics=tuple(args.metric),
@@ -146,25 +152,43 @@ def _spelled_as(test: "Dataset", other: "Dataset") -> "Dataset":
     return other.renamed({name: spelling.get(VOC_TO_COCO.get(name, name), name) for name in other.classes})
 
 
-def _detector(model: str) -> tuple[Any, str]:
-    """The detector, and what to call it: a checkpoint, or a configuration without training."""
-    from importlib import import_module
+class Model(NamedTuple):
+    """What is evaluated: the detector, its name, the classes it learned, and its recipe if it has one."""
 
+    detector: Any
+    name: str
+    trained_on: list[str]
+    recipe: Any
+
+
+def _model(model: str) -> Model:
+    """A checkpoint, or a configuration without training."""
     import torch
 
+    from tenet.engine.checkpoint import find, load, restore_detector
     from tenet.errors import InputError
     from tenet.models.build import build_detector
     from tenet.presets import PRESETS, preset
 
     if model in PRESETS:
         torch.manual_seed(0)  # untrained parts are random: the same for every call, so that runs continue
-        return build_detector(preset(model)), f"{model} (untrained)"
+        return Model(build_detector(preset(model)), f"{model} (untrained)", [], None)
     if not Path(model).exists():
         raise InputError(
             f"{model}: expected a checkpoint, or a configuration among {', '.join(PRESETS)}; found neither"
         )
-    try:
-        checkpoint = import_module("tenet.engine.checkpoint")
-    except ModuleNotFoundError as error:
-        raise InputError(f"{model}: this version reads no checkpoints; give a configuration") from error
-    return checkpoint.load_detector(Path(model)), Path(model).name
+    checkpoint = load(find(Path(model)))
+    name = f"{checkpoint.recipe.name}, step {checkpoint.step}"
+    return Model(
+        restore_detector(checkpoint).eval(), name, checkpoint.split.get("base", []), checkpoint.recipe
+    )
+
+
+def _adapt(model: Model, shots_from: "Dataset") -> "Adapt":
+    """How a detector learns a draw: the recipe's own fine-tuning."""
+    from tenet.engine.finetune import finetune
+    from tenet.errors import InputError
+
+    if model.recipe is None:
+        raise InputError(f"--finetune: expected a checkpoint of `tenet train`, got {model.name}")
+    return lambda detector, shots: finetune(detector, model.recipe, shots_from, shots)
