@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from conftest import TINY
+from tiny_detector import TINY
 from torch import Tensor, nn
 
 from tenet.config import ModelConfig

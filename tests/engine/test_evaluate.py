@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import TINY
 from evaluation_parts import Colours, Knowing, settings_for, small_sets
+from tiny_detector import TINY
 
 from tenet.cli import main
 from tenet.data.dataset import Dataset

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import TINY
 from evaluation_parts import Colours, Knowing, settings_for, small_sets
+from tiny_detector import TINY
 
 from tenet.cli import main
 from tenet.config import HeadConfig
