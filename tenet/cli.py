@@ -34,7 +34,8 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tenet",
         description="Few-shot object detection: a few pictures of a new thing in, boxes out.",
-        epilog="examples:\n  tenet demo\n  tenet models tenet_lite0\n  tenet bench tso\n\n"
+        epilog="examples:\n  tenet demo\n  tenet models tenet_lite0\n"
+        "  tenet train recipes/track_v1.toml --dry-run\n\n"
         "`tenet COMMAND --help` explains a command with examples.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

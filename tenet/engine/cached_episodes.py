@@ -68,16 +68,15 @@ def _shot_features(detector: TENET, shots: list[CachedView], device: torch.devic
         None if shots[0].stages.c5 is None else torch.cat([_c5(shot) for shot in shots]),
     )
     maps = encoder.adapt(_moved(stages, device), shots[0].size)
-    found = []
-    for row, shot in enumerate(shots):
-        own = maps._replace(
-            **{
-                name: part[row : row + 1]
-                for name in ("c3", "c4", "c5", "raw4", "raw5")
-                if (part := getattr(maps, name)) is not None
-            }
+    # `split` and not slices: the gradient of a slice is as large as the whole, for each shot.
+    parts = {name: part.split(1) for name, part in maps._asdict().items() if isinstance(part, Tensor)}
+    found = [
+        encoder.regions(
+            maps._replace(**{name: part[row] for name, part in parts.items()}),
+            torch.from_numpy(shot.boxes).to(device),
         )
-        found.append(encoder.regions(own, torch.from_numpy(shot.boxes).to(device)))
+        for row, shot in enumerate(shots)
+    ]
     return RegionFeatures(*(torch.cat(part) for part in zip(*found, strict=True)))
 
 

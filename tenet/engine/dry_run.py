@@ -1,6 +1,5 @@
 """What a run would cost, from two timed steps: parameters, memory, time."""
 
-import resource
 import sys
 import time
 from dataclasses import dataclass
@@ -40,15 +39,24 @@ def estimate(job: Job) -> Estimate:
     seconds = (time.perf_counter() - begun) / max(1, len(timed))
     stream.close()
     parameters = list(job.detector.parameters())
-    unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss is in bytes there, in kilobytes elsewhere
     return Estimate(
         parameters=sum(p.numel() for p in parameters),
         learning=sum(p.numel() for p in parameters if p.requires_grad),
-        memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit,
+        memory=_peak_memory(),
         step_seconds=seconds,
         total_seconds=seconds * job.plan.iterations,
         losses=timed[-1].parts if timed else {},
     )
+
+
+def _peak_memory() -> int:
+    """The most memory that this process has had, in bytes; 0 where the system does not tell."""
+    if sys.platform == "win32":
+        return 0
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss is in bytes there, in kilobytes elsewhere
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def _spoken(seconds: float) -> str:

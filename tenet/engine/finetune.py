@@ -39,11 +39,11 @@ def finetune_run(
 ) -> TENET:
     """The same as a run: checkpoints, metrics, the recipe and the shots are written to `options.out`."""
     options = replace(options, cache=options.out / "cache")
-    job = finetune_job(detector, recipe, dataset, shots, options)
     if (options.out / "checkpoints").is_dir() and any((options.out / "checkpoints").iterdir()):
         raise ConfigError(
             f"{options.out}: expected a new folder, but it holds checkpoints; give another --out"
         )
+    job = finetune_job(detector, recipe, dataset, shots, options)
     if options.world.first:
         write_text(options.out / "recipe.toml", recipe.to_toml())
         write_shots(shots, dataset, options.out / "shots.json")
