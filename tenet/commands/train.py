@@ -50,6 +50,8 @@ def add_cache_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from dataclasses import replace
+
     from tenet.recipe import data_root, load_recipe
 
     recipe = load_recipe(args.recipe, args.overrides)
@@ -62,10 +64,12 @@ def run(args: argparse.Namespace) -> int:
     with world() as here:
         options = Options(out, root, args.resume, args.workers, args.tensorboard, here, args.cache_dir)
         if args.dry_run:
-            from tenet.engine.dry_run import estimate
+            from tenet.engine.dry_run import STEPS, estimate
 
+            # With the cache, only what these steps read is encoded.
+            short = replace(recipe, train=replace(recipe.train, iterations=STEPS))
             print(f"recipe       {recipe.name}: {recipe.about}")
-            print(*estimate(prepare(recipe, options)[0]).lines(), sep="\n")
+            print(*estimate(prepare(short, options)[0], recipe.train.iterations).lines(), sep="\n")
             return 0
         meta_train(recipe, options)
         if here.first:

@@ -30,12 +30,17 @@ class Estimate:
         ]
 
 
-def estimate(job: Job) -> Estimate:
-    """Three steps of a job; its parameters have changed a little afterwards."""
+STEPS = 3
+"""Steps that an estimate takes: one to warm up, two that are timed."""
+
+
+def estimate(job: Job, iterations: int) -> Estimate:
+    """The first steps of a job, and what `iterations` of them would cost; its parameters have moved a little
+    afterwards."""
     stream = steps(job)
     next(stream)
     begun = time.perf_counter()
-    timed = [step for _, step in zip(range(2), stream, strict=False)]
+    timed = [step for _, step in zip(range(STEPS - 1), stream, strict=False)]
     seconds = (time.perf_counter() - begun) / max(1, len(timed))
     stream.close()
     parameters = list(job.detector.parameters())
@@ -44,7 +49,7 @@ def estimate(job: Job) -> Estimate:
         learning=sum(p.numel() for p in parameters if p.requires_grad),
         memory=_peak_memory(),
         step_seconds=seconds,
-        total_seconds=seconds * job.plan.iterations,
+        total_seconds=seconds * iterations,
         losses=timed[-1].parts if timed else {},
     )
 
