@@ -61,7 +61,7 @@ def _children(pid: int) -> list[int]:
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds the workers through /proc")
 @pytest.mark.skipif(
     "TENET_TEST_ELASTIC" not in os.environ,
-    reason="gloo's processes now and then miss each other after a restart, for minutes; set TENET_TEST_ELASTIC=1",
+    reason="after a restart gloo's processes miss each other now and then; set TENET_TEST_ELASTIC=1",
 )
 def test_a_killed_worker_resumes_by_itself(root: Path, tmp_path: Path) -> None:
     recipe = tiny_recipe(iterations=20, save_every=1)
