@@ -33,6 +33,13 @@ def _needs_gloo(tmp_path: Path) -> None:
         pytest.skip("gloo cannot bind a local address here")
 
 
+several_processes = pytest.mark.skipif(
+    "TENET_TEST_ELASTIC" not in os.environ,
+    reason="after a restart gloo's processes miss each other now and then; set TENET_TEST_ELASTIC=1",
+)
+
+
+@several_processes
 def test_two_processes_are_one(root: Path, tmp_path: Path) -> None:
     recipe = tiny_recipe(batch=4, iterations=3, save_every=3, optimizer="sgd")
     train(recipe, root, tmp_path / "one")
@@ -59,10 +66,7 @@ def _children(pid: int) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds the workers through /proc")
-@pytest.mark.skipif(
-    "TENET_TEST_ELASTIC" not in os.environ,
-    reason="after a restart gloo's processes miss each other now and then; set TENET_TEST_ELASTIC=1",
-)
+@several_processes
 def test_a_killed_worker_resumes_by_itself(root: Path, tmp_path: Path) -> None:
     recipe = tiny_recipe(iterations=20, save_every=1)
     path, out = write_recipe(tmp_path, recipe), tmp_path / "run"
