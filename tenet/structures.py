@@ -5,7 +5,8 @@ Shape letters are those of the whole project: n detections, Z shots, d channels 
 channels of the C5 map, S the side of a region's map (N = S·S positions).
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,29 +34,52 @@ class Detections:
     scores  (n,)   float32 in [0, 1]
     labels  (n,)   int64, row of the class in the list of classes that was asked for
     shots   (n,)   int64, the shot of that class that matched best
+    classes the names of the classes that were asked for, or () where nothing has a name
     """
 
     boxes: FloatArray
     scores: FloatArray
     labels: NDArray[np.int64]
     shots: NDArray[np.int64]
+    classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _expect(self.boxes, "boxes", ("n", 4))
         n = len(self.boxes)
         for name in ("scores", "labels", "shots"):
             _expect(getattr(self, name), name, (n,))
+        if self.classes and n and not 0 <= self.labels.min() <= self.labels.max() < len(self.classes):
+            raise InputError(
+                f"Detections: expected labels from 0 to {len(self.classes) - 1}, got {self.labels.tolist()}"
+            )
         if not np.isfinite(self.boxes).all() or not np.isfinite(self.scores).all():
             raise InputError("Detections: expected finite boxes and scores, got NaN or infinity")
 
     def __len__(self) -> int:
         return len(self.boxes)
 
+    @property
+    def names(self) -> NDArray[np.str_]:
+        """(n,) the name of each detection's class."""
+        if not self.classes and len(self):
+            raise InputError("Detections: these classes have no names; set them with `with_classes`")
+        return np.array([self.classes[label] for label in self.labels.tolist()], np.str_)
+
+    def with_classes(self, classes: Sequence[str]) -> "Detections":
+        """The same, with the names of the classes that were asked for."""
+        return replace(self, classes=tuple(classes))
+
+    def select(self, rows: NDArray[np.generic]) -> "Detections":
+        """The rows that a mask or an index array names, in its order."""
+        return Detections(
+            self.boxes[rows], self.scores[rows], self.labels[rows], self.shots[rows], self.classes
+        )
+
     @staticmethod
-    def empty() -> "Detections":
+    def empty(classes: Sequence[str] = ()) -> "Detections":
         """A picture in which nothing was found."""
         none = np.zeros(0, np.int64)
-        return Detections(np.zeros((0, 4), np.float32), np.zeros(0, np.float32), none, none)
+        return Detections(np.zeros((0, 4), np.float32), np.zeros(0, np.float32), none, none, tuple(classes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +158,8 @@ class ClassFeatures:
     phi        (Z, 2d, S, S) spatial maps from C5
     raw        (Z, c)        mean of the frozen encoder's last map, for the cosine prior
     objectness (q,) or None  closed-form objectness of this class (`tenet.models.objectness`)
+    ranks      (Z,) or None  how well the detector sees each shot in its own picture: the rank, from 1, of the
+                             first proposal that covers it; 0 none does, −1 the shot is a bare crop
     """
 
     psi_rpn: FloatArray
@@ -141,6 +167,7 @@ class ClassFeatures:
     phi: FloatArray
     raw: FloatArray
     objectness: FloatArray | None = None
+    ranks: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         _expect(self.phi, "phi", ("Z", "2d", "S", "S"))
@@ -151,6 +178,52 @@ class ClassFeatures:
             _expect(getattr(self, name), name, (shots, width))
         if self.objectness is not None:
             _expect(self.objectness, "objectness", ("q",))
+        if self.ranks is not None:
+            _expect(self.ranks, "ranks", (shots,))
 
     def __len__(self) -> int:
         return len(self.phi)
+
+
+@dataclass(frozen=True, eq=False)
+class Shot:
+    """One example of a class, as a runtime takes it.
+
+    crop       (S, S, 3) uint8 RGB: the object with a little context, padded to a square
+    box        (4,) float32, xyxy in pixels of `crop`: the object without context and padding
+    scene      (H, W, 3) uint8 RGB: the picture that it was taken from, at the size at which things are
+               looked for; None for a bare crop, whose surroundings nobody knows
+    scene_box  (4,) float32, xyxy in pixels of `scene`; None for a bare crop
+    """
+
+    crop: NDArray[np.uint8]
+    box: FloatArray
+    scene: NDArray[np.uint8] | None = None
+    scene_box: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        _expect(self.crop, "crop", ("H", "W", 3))
+        _expect(self.box, "box", (4,))
+        if (self.scene is None) != (self.scene_box is None):
+            raise InputError("Shot: expected a scene with the object's box in it, got one without the other")
+        if self.scene is not None and self.scene_box is not None:
+            _expect(self.scene, "scene", ("H", "W", 3))
+            _expect(self.scene_box, "scene_box", (4,))
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Why a box was found: what the network looks at in the region and in each shot.
+
+    region   name → (S, S): attention over the region's positions, of "fo" (the first-order token), "ho" (the
+             high-order token), "fo_ho" (their average) and "spatial" (positions among themselves, max-pooled)
+    shots    for each shot the same maps
+    cosines  (Z,) how alike the region and each shot are, −1 … 1
+    pairs    (Z, N, N) cosine of each position of the region (rows) with each position of each shot (columns),
+             N = S·S, row by row
+    """
+
+    region: dict[str, FloatArray]
+    shots: tuple[dict[str, FloatArray], ...]
+    cosines: FloatArray
+    pairs: FloatArray

@@ -1,0 +1,1 @@
+"""What runs the network: three calls, numpy in and out (`protocol`). torch is the first implementation."""
