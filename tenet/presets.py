@@ -142,14 +142,15 @@ def tenet_lite(encoder: str) -> ModelConfig:
             conv="before",
             anchor_sizes=(4.0,),
             anchor_ratios=(1.0,),
-            attention=AttentionConfig(blocks=1),
+            iou=(0.3, 0.5),  # one square anchor for each cell: few overlap an object by more
+            attention=AttentionConfig(blocks=1, dropout=0.0),
             negative_branch=True,
             closed_form=True,
         ),
         box_quality=BoxQualityConfig(enabled=True),
         head=replace(
             base.head,
-            attention=AttentionConfig(blocks=1),
+            attention=AttentionConfig(blocks=1, dropout=0.0),
             attention_score=True,
             cosine_prior=True,
             competing=True,

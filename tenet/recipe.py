@@ -115,6 +115,9 @@ class TrainConfig(OptimConfig):
     """Iterations between pictures in TensorBoard; 0 draws none."""
     cache: bool = False
     """Read the frozen encoder's maps from the feature cache."""
+    cache_queries: bool = True
+    """Queries from the cache as well. If not, they are drawn anew for every step, at fresh scales and as
+    cut-outs and mosaics, and only the shots, most of the pictures of a step, come from the cache."""
     cache_views: int = 2
     """Views (scale, aspect, flip) of each query picture in the cache."""
     shot_views: int = 2
@@ -195,6 +198,12 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.seed < 0:
             raise ConfigError(f"seed: expected at least 0, got {self.seed}")
+        drawn_anew = min(self.episodes.zoom) < 1 or self.episodes.mosaic > 0
+        if self.train.cache and self.train.cache_queries and drawn_anew:
+            raise ConfigError(
+                "episodes.zoom and episodes.mosaic are drawn anew for every episode; set "
+                "train.cache_queries = false"
+            )
         if self.train.cache and not self.model.encoder.frozen:
             raise ConfigError(
                 "train.cache holds maps of an encoder that does not learn; set model.encoder.frozen = true "

@@ -30,7 +30,8 @@ def run(args: argparse.Namespace) -> int:
 
     root = data_root(args.data_root)
     source, _ = episode_source(recipe, root)
-    views = ViewEpisodes(source, recipe.train.cache_views, recipe.train.shot_views)
+    queries = recipe.train.cache_views if recipe.train.cache_queries else 0
+    views = ViewEpisodes(source, queries, recipe.train.shot_views)
     cache = FeatureCache(args.cache_dir, new_detector(recipe, root).eval(), views)
     wanted = views.views_of(recipe.train.iterations * recipe.train.batch)
     new = cache.fill(wanted, shards_with_bar)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tenet.data.dataset import Dataset, Record
+from tenet.data.queries import Query, cut_out, mosaic, ways_of
 from tenet.data.shots import ShotList, ShotRef, candidates
 from tenet.data.transforms import flip, query_size, resize, stretched_size, support_crop
 from tenet.errors import ConfigError, DataError, InputError
@@ -52,6 +53,10 @@ class EpisodeSettings:
     """The query's aspect is multiplied by a number drawn between these; (3/4, 4/3) for squashed sets."""
     support_aspect: tuple[float, float] = (1.0, 1.0)
     """The same for each shot."""
+    zoom: tuple[float, float] = (1.0, 1.0)
+    """The query is a cut-out around one of its objects; its sides are this share of the picture's."""
+    mosaic: float = 0.0
+    """How often the query is four pictures side by side, each at half the size: for small objects."""
 
     def __post_init__(self) -> None:
         if self.ways < 1 or self.shots < 1 or not 0 <= self.min_shots <= self.shots:
@@ -69,10 +74,15 @@ class EpisodeSettings:
             )
         if self.support_size < 8 or self.context < 0 or not 0 <= self.flip <= 1:
             raise ConfigError("episodes: expected support_size >= 8, context >= 0 and 0 <= flip <= 1")
-        for name in ("aspect", "support_aspect"):
+        for name in ("aspect", "support_aspect", "zoom"):
             low, high = getattr(self, name)
             if not 0 < low <= high:
                 raise ConfigError(f"episodes.{name}: expected 0 < low <= high, got {(low, high)}")
+        if self.zoom[1] > 1 or not 0 <= self.mosaic <= 1:
+            raise ConfigError(
+                f"episodes: expected zoom of at most 1 and mosaic from 0 to 1, "
+                f"got {self.zoom} and {self.mosaic}"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,17 +225,14 @@ class EpisodeSource:
         rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([self.seed, index])))
         row, labels = self.draw_classes(rng)
         record = self.dataset.records[row]
-        query, boxes = self.query_view(rng, record)
+        query = self.draw_query(rng, record)
         shots = [self.draw_shots(rng, label, record) for label in labels]
         crops, crop_boxes, mask = self._crops(rng, shots)
-        ways = np.full(len(boxes), -1, np.int64)
-        for way, label in enumerate(labels):
-            ways[record.target.labels == label] = way
         return Episode(
-            query=query,
-            boxes=boxes,
-            ways=ways,
-            ignore=record.target.ignore.copy(),
+            query=query.picture,
+            boxes=query.boxes,
+            ways=ways_of(query.labels, labels),
+            ignore=query.ignore,
             crops=crops,
             crop_boxes=crop_boxes,
             shot_mask=mask,
@@ -256,16 +263,40 @@ class EpisodeSource:
             "found none in 100 draws; ask for fewer ways or set others = any"
         )
 
+    def draw_query(self, rng: np.random.Generator, record: Record) -> Query:
+        """A picture as a query: itself, a cut-out, or with three others a mosaic, as the settings say."""
+        if self.settings.mosaic and rng.random() < self.settings.mosaic:
+            others = rng.choice(len(self.dataset.records), 3)
+            members = [record, *(self.dataset.records[row] for row in others.tolist())]
+            views = [self._view(rng, member, 0.5) for member in members]
+            return mosaic([views[place] for place in rng.permutation(4).tolist()])
+        return self._view(rng, record)
+
     def query_view(
         self, rng: np.random.Generator, record: Record
     ) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-        """A view of a picture as a query, its scale, aspect and flip drawn from `rng`: pixels and boxes."""
+        """A view of a whole picture as a query, its scale, aspect and flip drawn from `rng`: pixels and the
+        boxes of all its objects, in order, xyxy in those pixels."""
+        if min(self.settings.zoom) < 1 or self.settings.mosaic:
+            raise ConfigError("episodes: cut-outs and mosaics are drawn anew for every episode, not as views")
+        query = self._view(rng, record)
+        return query.picture, query.boxes
+
+    def _view(self, rng: np.random.Generator, record: Record, scale: float = 1.0) -> Query:
         settings = self.settings
-        shorter = int(rng.choice(settings.query_sizes))
-        width, height = stretched_size(record.width, record.height, _log_uniform(rng, settings.aspect))
-        size = query_size(max(1, round(width)), max(1, round(height)), shorter, settings.query_longer)
-        query, boxes = resize(record.picture(), record.target.boxes, *size)
-        return flip(query, boxes) if rng.random() < settings.flip else (query, boxes)
+        shorter = int(rng.choice(settings.query_sizes)) * scale
+        target = record.target
+        query = Query(record.picture(), target.boxes, target.labels, target.ignore.copy())
+        if min(settings.zoom) < 1:
+            query = cut_out(query, rng, _log_uniform(rng, settings.zoom))
+        height, width = query.picture.shape[:2]
+        wide, high = stretched_size(width, height, _log_uniform(rng, settings.aspect))
+        longer = round(settings.query_longer * scale)
+        size = query_size(max(1, round(wide)), max(1, round(high)), max(1, round(shorter)), longer)
+        picture, boxes = resize(query.picture, query.boxes, *size)
+        if rng.random() < settings.flip:
+            picture, boxes = flip(picture, boxes)
+        return query._replace(picture=picture, boxes=boxes)
 
     def draw_shots(self, rng: np.random.Generator, label: int, query: Record) -> list[ShotRef]:
         """Shots of a class (by its row in the class list), none of them from the query's picture."""

@@ -29,14 +29,14 @@ class Batch(NamedTuple):
 def to_batch(episodes: Sequence[Episode], device: torch.device | str = "cpu") -> Batch:
     """Episodes with the same ways and shots as one batch."""
     crops = [
-        _picture(episode.crops[way, shot], device)
+        to_picture(episode.crops[way, shot], device)
         for episode in episodes
         for way, shot in np.argwhere(episode.shot_mask).tolist()
     ]
     boxes = np.concatenate([episode.crop_boxes[episode.shot_mask] for episode in episodes])
     rows = number_shots([episode.shot_mask for episode in episodes])
     return Batch(
-        images=[_picture(episode.query, device) for episode in episodes],
+        images=[to_picture(episode.query, device) for episode in episodes],
         supports=Supports(crops, torch.from_numpy(boxes).to(device), rows.to(device)),
         targets=[to_target(episode.boxes, episode.ways, episode.ignore, device) for episode in episodes],
     )
@@ -67,6 +67,6 @@ def episode_losses(detector: TENET, episodes: Sequence[Episode]) -> Losses:
     return losses
 
 
-def _picture(pixels: NDArray[np.uint8], device: torch.device | str) -> Tensor:
+def to_picture(pixels: NDArray[np.uint8], device: torch.device | str) -> Tensor:
     """(H, W, 3) uint8 → (3, H, W) float, values in 0…255."""
     return torch.from_numpy(pixels).to(device).permute(2, 0, 1).float()

@@ -8,19 +8,24 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tenet.engine.batch import number_shots, to_target
+from tenet.data.queries import ways_of
+from tenet.engine.batch import number_shots, to_picture, to_target
 from tenet.engine.feature_cache import CachedView, FeatureCache
 from tenet.models.backbones import Stages
-from tenet.models.detector import TENET, Losses
+from tenet.models.detector import TENET, EncodedImage, Losses
 from tenet.models.encoder import RegionFeatures
 from tenet.models.losses import QueryTarget
 
 
 @dataclass(frozen=True)
 class CachedEpisode:
-    """An episode whose pictures are maps: the query's, those of its real shots in order, mask (K, Z)."""
+    """An episode whose pictures are maps: the query's, those of its real shots in order, mask (K, Z).
 
-    query: CachedView
+    `picture` (H, W, 3) stands in place of the query's maps where queries are drawn anew for every episode.
+    """
+
+    query: CachedView | None
+    picture: NDArray[np.uint8] | None
     shots: list[CachedView]
     mask: NDArray[np.bool_]
     target: QueryTarget
@@ -35,28 +40,36 @@ class CachedEpisodes:
     def __getitem__(self, index: int) -> CachedEpisode:
         views = self.cache.views
         plan = views.plan(index)
+        shots, mask = [self.cache[view] for shots in plan.shots for view in shots], views.mask(plan)
+        if plan.query is None:
+            drawn = views.query(index, plan)
+            target = to_target(drawn.boxes, ways_of(drawn.labels, plan.labels), drawn.ignore)
+            return CachedEpisode(None, drawn.picture, shots, mask, target)
         query = self.cache[plan.query]
         ignore = views.source.dataset.records[plan.row].target.ignore.copy()
-        return CachedEpisode(
-            query,
-            [self.cache[view] for shots in plan.shots for view in shots],
-            views.mask(plan),
-            to_target(query.boxes, views.ways(plan), ignore),
-        )
+        return CachedEpisode(query, None, shots, mask, to_target(query.boxes, views.ways(plan), ignore))
 
 
 def cached_losses(detector: TENET, episodes: Sequence[CachedEpisode]) -> Losses:
     """The parts of the loss of a few episodes, from cached maps."""
     device = next(detector.parameters()).device
-    encoder = detector.encoder
-    images = [
-        detector.add_pyramid(encoder.adapt(_moved(e.query.stages, device), e.query.size)) for e in episodes
-    ]
+    images = [_query(detector, episode, device) for episode in episodes]
     shots = [shot for episode in episodes for shot in episode.shots]
     rows = number_shots([episode.mask for episode in episodes]).to(device)
     classes = detector.group_shots(_shot_features(detector, shots, device), rows)
     targets = [QueryTarget(*(part.to(device) for part in episode.target)) for episode in episodes]
     return detector.losses(images, classes, targets)
+
+
+def _query(detector: TENET, episode: CachedEpisode, device: torch.device) -> EncodedImage:
+    """The query's maps: from the cache, or from its pixels."""
+    if episode.query is not None:
+        return detector.add_pyramid(
+            detector.encoder.adapt(_moved(episode.query.stages, device), episode.query.size)
+        )
+    assert episode.picture is not None
+    [image] = detector.encode_images([to_picture(episode.picture, device)])
+    return image
 
 
 def _shot_features(detector: TENET, shots: list[CachedView], device: torch.device) -> RegionFeatures:

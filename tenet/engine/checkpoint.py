@@ -50,6 +50,7 @@ class Checkpoint:
     tensors: dict[str, Tensor]
     split: dict[str, list[str]] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
+    calibration: dict[str, Any] | None = None
 
 
 def save(
@@ -102,7 +103,13 @@ def load(path: Path) -> Checkpoint:
         recipe = Recipe.from_dict(document["recipe"])
         tensors = load_tensor_bytes(content)
         return Checkpoint(
-            path, int(document["step"]), recipe, tensors, document["split"], document["metrics"]
+            path,
+            int(document["step"]),
+            recipe,
+            tensors,
+            document["split"],
+            document["metrics"],
+            document.get("calibration"),
         )
     except WeightsError:
         raise

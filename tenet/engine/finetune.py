@@ -61,7 +61,9 @@ def finetune_job(detector: TENET, recipe: Recipe, dataset: Dataset, shots: ShotL
         _queries(dataset, shots), _settings(recipe, shots), recipe.seed, shots, support=dataset
     )
     # Reading a few dozen pictures' maps back costs nothing, encoding them in each step does.
-    train = replace(recipe.train, cache=recipe.model.encoder.frozen, cache_views=4, shot_views=2)
+    train = replace(
+        recipe.train, cache=recipe.model.encoder.frozen, cache_queries=True, cache_views=4, shot_views=2
+    )
     return make_job(detector, recipe.finetune, train, source, options)
 
 
@@ -104,7 +106,8 @@ def _settings(recipe: Recipe, shots: ShotList) -> EpisodeSettings:
     count = sum(1 for refs in shots.classes.values() if refs)
     ways = min(recipe.episodes.ways, count)
     # Few pictures show few classes: those that are there as well are ways like any other.
-    return replace(recipe.episodes, ways=ways, shots=shots.shots, min_shots=0, others="any")
+    whole = {"zoom": (1.0, 1.0), "mosaic": 0.0}  # views of whole pictures, which a cache can hold
+    return replace(recipe.episodes, ways=ways, shots=shots.shots, min_shots=0, others="any", **whole)  # type: ignore[arg-type]
 
 
 def _queries(dataset: Dataset, shots: ShotList) -> Dataset:

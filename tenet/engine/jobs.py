@@ -44,7 +44,7 @@ def make_job(
             options.workers,
             world,
         )
-    views = ViewEpisodes(source, train.cache_views, train.shot_views)
+    views = ViewEpisodes(source, train.cache_views if train.cache_queries else 0, train.shot_views)
     cache = open_cache(detector.to(world.device), views, options, plan.iterations * plan.batch)
     # Reading maps is cheaper than handing them from process to process: no workers.
     return Job(

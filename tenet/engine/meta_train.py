@@ -20,6 +20,7 @@ from tenet.engine.loop import Job, Step, steps
 from tenet.engine.pictures import draw_episode
 from tenet.engine.progress import Progress
 from tenet.engine.training_set import shot_pool, training_set
+from tenet.engine.warm_start import warm_start
 from tenet.errors import ConfigError
 from tenet.models.build import build_detector
 from tenet.models.detector import TENET
@@ -45,7 +46,8 @@ def episode_source(recipe: Recipe, root: Path) -> tuple[EpisodeSource, dict[str,
 def prepare(recipe: Recipe, options: Options) -> tuple[Job, dict[str, list[str]]]:
     """All that meta-training needs, and the class split."""
     source, split = episode_source(recipe, options.root)
-    detector = new_detector(recipe, options.root)
+    detector = new_detector(recipe, options.root).to(options.world.device)
+    warm_start(detector, source)
     return make_job(detector, recipe.train, recipe.train, source, options), split
 
 

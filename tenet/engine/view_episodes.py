@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tenet.data.dataset import Record
 from tenet.data.episodes import Episode, EpisodeSource
+from tenet.data.queries import Query, ways_of
 from tenet.data.shots import ShotRef
 
 
@@ -27,16 +28,20 @@ class View:
 
 @dataclass(frozen=True)
 class Plan:
-    """An episode by name: row of the query in the set, its view, the ways' labels and the shots' views."""
+    """An episode by name: row of the query in the set, its view (None where it is drawn anew), the ways'
+    labels and the shots' views."""
 
     row: int
-    query: View
+    query: View | None
     labels: list[int]
     shots: list[list[View]]
 
 
 class ViewEpisodes:
-    """Episodes of `source` over `views` of each query and `shot_views` of each shot."""
+    """Episodes of `source` over `views` of each query and `shot_views` of each shot.
+
+    With 0 views queries are drawn anew for every episode, as `EpisodeSource` does, and only shots are views.
+    """
 
     def __init__(self, source: EpisodeSource, views: int, shot_views: int) -> None:
         self.source, self.views, self.shot_views = source, views, shot_views
@@ -47,7 +52,7 @@ class ViewEpisodes:
         rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([self.source.seed, index])))
         row, labels = self.source.draw_classes(rng)
         record = self.source.dataset.records[row]
-        query = View(record.id, -1, int(rng.integers(self.views)))
+        query = View(record.id, -1, int(rng.integers(self.views))) if self.views else None
         shots = [
             [
                 View(ref.picture, ref.box, int(rng.integers(self.shot_views)))
@@ -74,7 +79,7 @@ class ViewEpisodes:
         """Every view that an episode can ask for, queries first."""
         queries = [
             View(self.source.dataset.records[row].id, -1, number)
-            for row in self.source.query_rows()
+            for row in (self.source.query_rows() if self.views else [])
             for number in range(self.views)
         ]
         shots = [
@@ -92,14 +97,15 @@ class ViewEpisodes:
         asked: dict[View, None] = {}
         for index in range(episodes):
             plan = self.plan(index)
-            asked.update(dict.fromkeys([plan.query, *(view for shots in plan.shots for view in shots)]))
+            query = [plan.query] if plan.query is not None else []
+            asked.update(dict.fromkeys([*query, *(view for shots in plan.shots for view in shots)]))
         return list(asked)
 
     def __getitem__(self, index: int) -> Episode:
         """Episode number `index` from pixels."""
         plan = self.plan(index)
         record = self.source.dataset.records[plan.row]
-        query, boxes = self.pixels(plan.query)
+        query = self.query(index, plan)
         settings = self.source.settings
         mask = self.mask(plan)
         crops = np.zeros((*mask.shape, settings.support_size, settings.support_size, 3), np.uint8)
@@ -108,10 +114,10 @@ class ViewEpisodes:
             for shot, view in enumerate(views):
                 crops[way, shot], crop_boxes[way, shot] = self._shot(view)
         return Episode(
-            query=query,
-            boxes=boxes,
-            ways=self.ways(plan),
-            ignore=record.target.ignore.copy(),
+            query=query.picture,
+            boxes=query.boxes,
+            ways=ways_of(query.labels, plan.labels),
+            ignore=query.ignore,
             crops=crops,
             crop_boxes=crop_boxes,
             shot_mask=mask,
@@ -119,6 +125,15 @@ class ViewEpisodes:
             query_id=record.id,
             shot_ids=tuple(tuple((view.picture, view.box) for view in views) for views in plan.shots),
         )
+
+    def query(self, index: int, plan: Plan) -> Query:
+        """The query of episode number `index` in pixels."""
+        record = self.source.dataset.records[plan.row]
+        if plan.query is None:
+            seeds = np.random.SeedSequence([self.source.seed, index, 1])
+            return self.source.draw_query(np.random.Generator(np.random.Philox(seeds)), record)
+        picture, boxes = self.pixels(plan.query)
+        return Query(picture, boxes, record.target.labels, record.target.ignore.copy())
 
     def mask(self, plan: Plan) -> NDArray[np.bool_]:
         """(K, Z): which shots there are."""
@@ -128,11 +143,7 @@ class ViewEpisodes:
 
     def ways(self, plan: Plan) -> NDArray[np.int64]:
         """(G,) the way of each box of the query, −1 for a class that is no way."""
-        labels = self.source.dataset.records[plan.row].target.labels
-        ways = np.full(len(labels), -1, np.int64)
-        for way, label in enumerate(plan.labels):
-            ways[labels == label] = way
-        return ways
+        return ways_of(self.source.dataset.records[plan.row].target.labels, plan.labels)
 
     def _shot(self, view: View) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         crop, boxes = self.pixels(view)

@@ -4,6 +4,7 @@
 once and a picture once for all classes: `encode_images`, `encode_supports`, `match`.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -27,12 +28,12 @@ from tenet.models.losses import (
 )
 from tenet.models.multi_relation import MultiRelationHead
 from tenet.models.neck import PyramidNeck, SingleLevel
-from tenet.models.objectness import NEGATIVE_IOU, POSITIVE_IOU, cell_statistics, closed_form_objectness
+from tenet.models.objectness import NEGATIVE_IOU, Cells, cell_statistics, fit_cells
 from tenet.models.proposals import Filter, Proposals, pad_rows
 from tenet.models.relation_head import Described, Relation, TransformerRelationHead
 from tenet.models.rpn import RPNOutput, TenetRPN, propose
 from tenet.models.supports import SupportFeatures, Supports
-from tenet.ops import box_iou, clip_boxes, decode_boxes, nms
+from tenet.ops import clip_boxes, decode_boxes, nms
 from tenet.structures import Detections
 
 Losses = dict[str, Tensor]
@@ -102,6 +103,9 @@ class TENET(nn.Module):
         self._check_targets(images, classes, targets)
         head, rpn = self.config.head, self.config.rpn
         output = self.rpn([image.pyramid for image in images], classes.psi_rpn, classes.mask, classes.prior)
+        judge = None
+        if output.shared is not None:
+            judge = partial(self.rpn.judge, output.shared, classes.psi_rpn, classes.mask)
         losses = rpn_loss(
             output,
             targets,
@@ -110,6 +114,7 @@ class TENET(nn.Module):
             iou=rpn.iou,
             negative_branch=rpn.negative_branch,
             class_agnostic=rpn.conditioning == "none",
+            judge=judge,
         )
         boxes, mask = self._sample(self._propose(output, images), targets)
         if self.box_quality is not None:
@@ -176,19 +181,8 @@ class TENET(nn.Module):
             raise InputError(
                 f"expected pictures with at least one box each, got {len(images)} and {len(boxes)}"
             )
-        positives, negatives = [], []
-        for image, own in zip(images, boxes, strict=True):
-            features, decoded = self._cells(image, classes)
-            overlap = box_iou(decoded, own)
-            value = overlap.max(1).values
-            # Every shot has a positive: the boxes that cover it, or else the best there is.
-            positive = (value >= POSITIVE_IOU) | (overlap == overlap.max(0).values).any(1)
-            positives.append(features[positive])
-            negatives.append(features[(value < NEGATIVE_IOU) & ~positive])
-        negative = torch.cat(negatives)
-        return closed_form_objectness(
-            torch.cat(positives), negative[:0] if bare else negative, self.rpn.background
-        )
+        cells = [self.cells(image, classes) for image in images]
+        return fit_cells(cells, boxes, self.rpn.background, bare)
 
     def fit_background(
         self, images: list[EncodedImage], boxes: list[Tensor], classes: SupportFeatures
@@ -196,18 +190,24 @@ class TENET(nn.Module):
         """Keep the statistics of cells that cover none of the objects (G, 4) of training pictures."""
         cells = []
         for image, own in zip(images, boxes, strict=True):
-            features, decoded = self._cells(image, classes)
-            cells.append(features[best_iou(decoded, own)[0] < NEGATIVE_IOU])
+            found = self.cells(image, classes)
+            cells.append(found.features[best_iou(found.boxes, own)[0] < NEGATIVE_IOU])
         self.rpn.set_background(cell_statistics(torch.cat(cells)))
 
     @torch.no_grad()
-    def _cells(self, image: EncodedImage, classes: SupportFeatures) -> tuple[Tensor, Tensor]:
-        """Every anchor's features (M, q) for the first class, and its box (M, 4) in the picture."""
+    def cells(self, image: EncodedImage, classes: SupportFeatures) -> Cells:
+        """What the RPN says of a picture for the first class, anchor by anchor."""
         output = self.rpn([image.pyramid], classes.psi_rpn[:1, :1], classes.mask[:1, :1], None)
         anchors_per_cell = output.logits.shape[-1] // output.cells.shape[2]
-        cells = output.cells[0, 0].repeat_interleave(anchors_per_cell, 0)
-        features = torch.cat([cells, output.logits[0, 0].unsqueeze(-1)], -1)
-        return features, clip_boxes(decode_boxes(output.deltas[0, 0], output.anchors), image.maps.size)
+        each = output.cells[0, 0].repeat_interleave(anchors_per_cell, 0)
+        features = torch.cat([each, output.logits[0, 0].unsqueeze(-1)], -1)
+        boxes = clip_boxes(decode_boxes(output.deltas[0, 0], output.anchors), image.maps.size)
+        return Cells(features, boxes)
+
+    def describe(self, image: EncodedImage, boxes: Tensor) -> Described:
+        """Regions (n, 4) of a picture as the relation head sees them: phi (n, 2d, S, S), ψ (n, d)."""
+        regions = self._describe([image], boxes[None, None])
+        return Described(regions.phi[0, 0], regions.local[0, 0])
 
     # Stages of the figure ---------------------------------------------------------------------------
 

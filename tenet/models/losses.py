@@ -5,6 +5,7 @@ generator, so `torch.manual_seed` fixes it. A picture or class without any objec
 a loss of its background alone; nothing at all gives zero, with a gradient.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -105,10 +106,15 @@ def rpn_loss(
     iou: tuple[float, float],
     negative_branch: bool,
     class_agnostic: bool,
+    judge: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None,
 ) -> dict[str, Tensor]:
     """Objectness and boxes on sampled anchors, for every picture and every class that is in it
-    (`negative_branch`: for absent classes too). `class_agnostic`: all objects at once, K' = 1."""
-    logits, labels, deltas, wanted = [], [], [], []
+    (`negative_branch`: for absent classes too). `class_agnostic`: all objects at once, K' = 1.
+
+    `judge` computes logits (n,) and deltas (n, 4) of the sampled rows (n, 3), picture, class, anchor, where
+    `output` has them without a gradient.
+    """
+    rows, labels, wanted = [], [], []
     for e, target in enumerate(targets):
         real = output.real[e].nonzero().flatten()
         for k in range(output.logits.shape[1]):
@@ -118,20 +124,27 @@ def rpn_loss(
             label, row = label_anchors(output.anchors[real], boxes, ignore, iou)
             positive, negative = _sample(label, batch, positive_share)
             both = real[torch.cat([positive, negative])]
-            logits.append(output.logits[e, k, both])
-            labels.append(torch.cat([torch.ones(len(positive)), torch.zeros(len(negative))]).to(logits[-1]))
-            if len(positive):
-                deltas.append(output.deltas[e, k, real[positive]])
-                wanted.append(encode_boxes(boxes[row[positive]], output.anchors[real[positive]]))
+            rows.append(torch.stack([torch.full_like(both, e), torch.full_like(both, k), both], 1))
+            labels.append(torch.cat([torch.ones(len(positive)), torch.zeros(len(negative))]).to(boxes))
+            wanted.append(encode_boxes(boxes[row[positive]], output.anchors[real[positive]]))
     nothing = 0 * (output.logits.sum() + output.deltas.sum())
-    if not logits:
+    if output.shared is not None:
+        nothing = 0 * output.shared.sum()
+    if not rows:
         return {"rpn_objectness": nothing, "rpn_box": nothing}
-    chosen = torch.cat(logits)
-    objectness = F.binary_cross_entropy_with_logits(chosen, torch.cat(labels))
-    if not deltas:
+    logits, deltas = _look_up(output, torch.cat(rows)) if judge is None else judge(torch.cat(rows))
+    label = torch.cat(labels)
+    objectness = F.binary_cross_entropy_with_logits(logits, label)
+    if not label.any():
         return {"rpn_objectness": objectness, "rpn_box": nothing}
-    box = F.smooth_l1_loss(torch.cat(deltas), torch.cat(wanted), beta=1 / 9, reduction="sum")
-    return {"rpn_objectness": objectness, "rpn_box": box / len(chosen)}
+    box = F.smooth_l1_loss(deltas[label == 1], torch.cat(wanted), beta=1 / 9, reduction="sum")
+    return {"rpn_objectness": objectness, "rpn_box": box / len(label)}
+
+
+def _look_up(output: RPNOutput, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits (n,) and deltas (n, 4) of rows (n, 3) of the RPN's output."""
+    e, k, anchor = rows.unbind(1)
+    return output.logits[e, k, anchor], output.deltas[e, k, anchor]
 
 
 def sample_regions(boxes: Tensor, wanted: Tensor, *, count: int, share: float, iou: float) -> Tensor:

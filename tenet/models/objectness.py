@@ -9,6 +9,9 @@ logit for that class; it costs a few milliseconds when a class is registered, an
 
 A shot given as a bare crop has no surroundings: the cells of training pictures, kept as a mean and a
 covariance in the model, are its negatives.
+
+The picture of a shot often shows more of the same that nobody marked. So it is fitted twice: negatives
+that the first fit places on the side of the positives are left out of the second.
 """
 
 from typing import NamedTuple
@@ -17,8 +20,11 @@ import torch
 from torch import Tensor
 
 from tenet.errors import InputError
+from tenet.ops import box_iou, nms
 
 POSITIVE_IOU, NEGATIVE_IOU, RIDGE = 0.55, 0.3, 0.05
+COVERED_IOU, LOOKED_AT = 0.5, 100
+"""A shot is covered by a box that overlaps it this much; boxes that are looked at, after NMS at 0.7."""
 BACKGROUND_CELLS = 1000
 """Cells for which a background stands beside the positives of a bare crop."""
 
@@ -62,3 +68,51 @@ def cell_statistics(cells: Tensor) -> Background:
     mean = cells.mean(0)
     centred = cells - mean
     return Background(mean, centred.T @ centred / len(cells))
+
+
+class Cells(NamedTuple):
+    """What the RPN says of one picture for one class: features (M, q), the last of them its logit, and boxes
+    (M, 4), xyxy in pixels of the picture."""
+
+    features: Tensor
+    boxes: Tensor
+
+
+def fit_cells(
+    cells: list[Cells], shots: list[Tensor], background: Background | None, bare: bool = False
+) -> Tensor:
+    """Closed-form weights (q + 1,) from the cells of pictures that show a class at boxes (G, 4) each.
+
+    `bare`: the pictures are crops without surroundings, and the background stands for all negatives.
+    """
+    parts = [_split(picture, own) for picture, own in zip(cells, shots, strict=True)]
+    positive = torch.cat([positive for positive, _ in parts])
+    negative = torch.cat([negative for _, negative in parts])
+    if bare:
+        return closed_form_objectness(positive, negative[:0], background)
+    first = closed_form_objectness(positive, negative, background)
+    unlike = negative @ first[:-1] + first[-1] < 0
+    return closed_form_objectness(positive, negative[unlike], background) if unlike.any() else first
+
+
+def _split(cells: Cells, own: Tensor) -> tuple[Tensor, Tensor]:
+    """Features of the cells that cover a shot, and of those that cover none."""
+    overlap = box_iou(cells.boxes, own)
+    value = overlap.max(1).values
+    # Every shot has a positive: the boxes that cover it, or else the best there is.
+    positive = (value >= POSITIVE_IOU) | (overlap == overlap.max(0).values).any(1)
+    return cells.features[positive], cells.features[(value < NEGATIVE_IOU) & ~positive]
+
+
+def covering_rank(cells: Cells, weights: Tensor | None, shot: Tensor) -> int:
+    """The rank, from 1, of the first box that covers a shot (4,) in its own picture; 0 where none does.
+
+    Boxes are ranked by the RPN's logit, with the closed-form term of `weights` (q + 1,) if there are any.
+    """
+    scores = cells.features[:, -1]
+    if weights is not None:
+        scores = scores + cells.features @ weights[:-1] + weights[-1]
+    best = scores.topk(min(20 * LOOKED_AT, len(scores))).indices
+    kept = best[nms(cells.boxes[best], scores[best], 0.7, limit=LOOKED_AT)]
+    covering = (box_iou(cells.boxes[kept], shot.unsqueeze(0)).squeeze(1) >= COVERED_IOU).nonzero()
+    return int(covering[0]) + 1 if len(covering) else 0

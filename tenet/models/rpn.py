@@ -34,7 +34,8 @@ class RPNOutput(NamedTuple):
     """What the RPN says of every anchor; M is all anchors of all levels, K' is K or 1.
 
     logits (E, K', M); deltas (E, K', M, 4); anchors (M, 4) xyxy in pixels; real (E, M) bool, false where
-    a smaller picture's map was padded; cells (E, K', M/A, q) the features behind the logits
+    a smaller picture's map was padded; cells (E, K', M/A, q) the features behind the logits;
+    shared (E, 1, M/A, d) the cells before they meet a class, where the rest was computed without a gradient
     """
 
     logits: Tensor
@@ -42,6 +43,7 @@ class RPNOutput(NamedTuple):
     anchors: Tensor
     real: Tensor
     cells: Tensor
+    shared: Tensor | None = None
 
 
 class Positions(NamedTuple):
@@ -122,15 +124,22 @@ class TenetRPN(nn.Module):
         self, pyramids: list[list[Tensor]], psi: Tensor, shots: Tensor, prior: Tensor | None
     ) -> RPNOutput:
         """Pictures' levels; ψ (E or 1, K, Z, d) with the mask `shots` (E or 1, K, Z) of real ones;
-        `prior` (E or 1, K, q + 1) closed-form weights, or None."""
+        `prior` (E or 1, K, q + 1) closed-form weights, or None.
+
+        In training, with the convolution before the classes, every cell is judged by itself, and only a few
+        are learned from: all are computed without a gradient, and `judge` repeats those few with one.
+        """
         positions = flatten_levels(pyramids)
         x = positions.x.unsqueeze(1)  # (E, 1, N, d)
+        shared = None
         if self.conv_first:
             x = self._convolve(x, positions)
-        x = self._condition(x, psi, shots)  # (E, K', N, d)
-        if not self.conv_first:
-            x = self._convolve(x, positions)
-        logits, deltas = self.objectness(x), self.deltas(x).unflatten(-1, (-1, 4))  # (E, K', N, A), (…, A, 4)
+            shared = x if self.training and torch.is_grad_enabled() else None
+        with torch.set_grad_enabled(torch.is_grad_enabled() and shared is None):
+            x = self._condition(x, psi, shots)  # (E, K', N, d)
+            if not self.conv_first:
+                x = self._convolve(x, positions)
+            logits, deltas = self._read(x)  # (E, K', N, A), (…, A, 4)
         if self.closed_form and prior is not None:
             logits = logits + self._closed_form_term(x, logits, prior)
             deltas = deltas.expand(*logits.shape, 4)
@@ -141,7 +150,33 @@ class TenetRPN(nn.Module):
             ]
         )
         real = positions.real.repeat_interleave(logits.shape[-1], 1)
-        return RPNOutput(logits.flatten(2), deltas.flatten(2, 3), anchors, real, x)
+        return RPNOutput(logits.flatten(2), deltas.flatten(2, 3), anchors, real, x, shared)
+
+    def judge(self, shared: Tensor, psi: Tensor, shots: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits (n,) and deltas (n, 4) of n anchors, given by `rows` (n, 3): picture, class, anchor.
+
+        `shared` (E, 1, N, d) are the cells before they meet a class; ψ and `shots` as in `forward`.
+        """
+        anchors_per_cell = self.objectness.out_features
+        pictures, classes = len(shared), psi.shape[1]
+        groups = rows[:, 0] * classes + rows[:, 1]
+        order = groups.argsort(stable=True)
+        counts = torch.bincount(groups, minlength=pictures * classes)
+        # (E, K, m): each pair's cells in a row of its own, padded to the longest
+        places = torch.arange(len(rows), device=rows.device) - (counts.cumsum(0) - counts)[groups[order]]
+        cells = torch.zeros(pictures * classes, int(counts.max()), dtype=torch.long, device=rows.device)
+        cells[groups[order], places] = rows[order, 2] // anchors_per_cell
+        cells = cells.unflatten(0, (pictures, classes))
+        picture = torch.arange(pictures, device=rows.device)[:, None, None]
+        logits, deltas = self._read(self._condition(shared.squeeze(1)[picture, cells], psi, shots))
+        place = torch.empty_like(places)
+        place[order] = places
+        at = (rows[:, 0], rows[:, 1] % logits.shape[1], place, rows[:, 2] % anchors_per_cell)
+        return logits[at], deltas[at]
+
+    def _read(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Objectness (…, A) and deltas (…, A, 4) of cells (…, channels)."""
+        return self.objectness(x), self.deltas(x).unflatten(-1, (-1, 4))
 
     def _condition(self, x: Tensor, psi: Tensor, shots: Tensor) -> Tensor:
         if self.conditioning == "attention":

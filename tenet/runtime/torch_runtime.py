@@ -1,0 +1,181 @@
+"""The network in torch, behind the runtime's calls: numpy in, numpy out.
+
+A shot that comes with its picture is used twice: its crop says what the thing looks like, its picture what
+counts as a thing and what does not (`tenet.models.objectness`). How well the detector sees a shot in its
+own picture is measured with that shot left out, where there are others.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tenet.engine.checkpoint import find, load, restore_detector
+from tenet.errors import WeightsError
+from tenet.models.detector import TENET, EncodedImage
+from tenet.models.objectness import Cells, covering_rank, fit_cells
+from tenet.models.supports import SupportFeatures, Supports, stack_classes
+from tenet.runtime.calibration import Calibration
+from tenet.runtime.explaining import explain_regions
+from tenet.runtime.protocol import Picture
+from tenet.structures import ClassFeatures, Detections, Explanation, Shot
+
+SHIPPED = Path(__file__).parent.parent / "weights"
+DEFAULT = "tenet_lite0"
+
+
+def shipped_models() -> list[str]:
+    """Names of the models whose weights come with the package."""
+    return sorted(path.stem for path in SHIPPED.glob("*.json"))
+
+
+def load_runtime(name: str | Path | None = None) -> "TorchRuntime":
+    """A shipped model by name, or the model of a run: its folder or a checkpoint. None is the default."""
+    name = DEFAULT if name is None else name
+    path = SHIPPED / f"{name}.json"
+    if not (isinstance(name, str) and path.is_file()):
+        path = find(Path(name))
+        if not path.is_file():
+            raise WeightsError(
+                f"model: expected one of {', '.join(shipped_models()) or 'no shipped model'}, or the folder "
+                f"or checkpoint of a run; got {str(name)!r}"
+            )
+    checkpoint = load(path)
+    return TorchRuntime(
+        restore_detector(checkpoint), path.stem, Calibration.from_json(checkpoint.calibration)
+    )
+
+
+class TorchRuntime:
+    """A detector behind the `tenet.runtime.protocol.Runtime` calls."""
+
+    def __init__(
+        self, detector: TENET, name: str = "detector", calibration: Calibration | None = None
+    ) -> None:
+        self.detector, self.name = detector.eval(), name
+        self.calibration = calibration or Calibration()
+        self.fingerprint = fingerprint(detector)
+        self._stacked: tuple[tuple[ClassFeatures, ...], SupportFeatures] | None = None
+
+    @property
+    def support_size(self) -> int:
+        return self.detector.config.support_size
+
+    @property
+    def threshold(self) -> float:
+        return self.calibration.threshold
+
+    @torch.inference_mode()
+    def encode_images(self, pictures: Sequence[Picture]) -> list[EncodedImage]:
+        return self.detector.encode_images([_tensor(picture) for picture in pictures])
+
+    @torch.inference_mode()
+    def encode_shots(self, shots: Sequence[Shot]) -> ClassFeatures:
+        rows = torch.arange(len(shots)).view(1, 1, -1)
+        boxes = torch.from_numpy(np.stack([shot.box for shot in shots]))
+        features = self.detector.encode_supports(
+            Supports([_tensor(shot.crop) for shot in shots], boxes, rows)
+        )
+        weights, ranks = None, None
+        if self.detector.rpn.closed_form:
+            weights, ranks = self._learn_objectness(shots, features)
+        encoded = features.to_class(0)
+        return replace(encoded, objectness=None if weights is None else weights.numpy(), ranks=ranks)
+
+    @torch.inference_mode()
+    def match(self, images: Sequence[EncodedImage], classes: Sequence[ClassFeatures]) -> list[Detections]:
+        stacked = self._stack(tuple(classes))
+        found = [self.detector.match([image], stacked)[0] for image in images]
+        return [replace(one, scores=self.calibration(one.scores)) for one in found]
+
+    @torch.inference_mode()
+    def explain(
+        self, image: EncodedImage, features: ClassFeatures, boxes: NDArray[np.float32]
+    ) -> list[Explanation]:
+        return explain_regions(self.detector, image, stack_classes([features]), torch.from_numpy(boxes))
+
+    def _stack(self, classes: tuple[ClassFeatures, ...]) -> SupportFeatures:
+        """The classes as one batch; kept, because picture after picture is asked for the same ones."""
+        known = self._stacked
+        if known is None or len(known[0]) != len(classes) or any(map(_other, known[0], classes)):
+            known = (classes, stack_classes(list(classes)))
+            self._stacked = known
+        return known[1]
+
+    def _learn_objectness(
+        self, shots: Sequence[Shot], features: SupportFeatures
+    ) -> tuple[Tensor | None, NDArray[np.int64]]:
+        """Closed-form objectness of a class from its shots' pictures, and each shot's rank in its own."""
+        ranks = np.full(len(shots), -1, np.int64)
+        scenes = _scenes(shots)
+        if not scenes:
+            return None, ranks
+        images = self.encode_images([scene.picture for scene in scenes])
+        cells = [self.detector.cells(image, features) for image in images]
+        for number, scene in enumerate(scenes):
+            for place, row in enumerate(scene.rows):
+                without = _leave_out(scenes, number, place)
+                kept = [(own, boxes) for own, boxes in zip(cells, without, strict=True) if len(boxes)]
+                weights = self._fit(kept) if kept else None
+                ranks[row] = covering_rank(cells[number], weights, scene.boxes[place])
+        return self._fit(list(zip(cells, (scene.boxes for scene in scenes), strict=True))), ranks
+
+    def _fit(self, pairs: list[tuple[Cells, Tensor]]) -> Tensor:
+        return fit_cells(
+            [own for own, _ in pairs], [boxes for _, boxes in pairs], self.detector.rpn.background
+        )
+
+
+class _Scene(NamedTuple):
+    """A picture with the shots that it shows: their rows, and their boxes (n, 4) in its pixels."""
+
+    picture: Picture
+    rows: list[int]
+    boxes: Tensor
+
+
+def _scenes(shots: Sequence[Shot]) -> list[_Scene]:
+    """The shots' pictures, each once, though several shots may come from it."""
+    rows: dict[bytes, list[int]] = {}
+    for row, shot in enumerate(shots):
+        if shot.scene is not None:
+            key = hashlib.blake2b(
+                np.ascontiguousarray(shot.scene).tobytes() + bytes(str(shot.scene.shape), "ascii")
+            )
+            rows.setdefault(key.digest(), []).append(row)
+    found = []
+    for own in rows.values():
+        picture = shots[own[0]].scene
+        assert picture is not None
+        found.append(_Scene(picture, own, torch.from_numpy(np.stack([shots[row].scene_box for row in own]))))  # type: ignore[misc]
+    return found
+
+
+def _leave_out(scenes: list[_Scene], number: int, place: int) -> list[Tensor]:
+    """Every scene's boxes without one of them."""
+    out = [scene.boxes for scene in scenes]
+    keep = torch.arange(len(out[number])) != place
+    return [*out[:number], out[number][keep], *out[number + 1 :]]
+
+
+def fingerprint(detector: TENET) -> str:
+    """A digest of the configuration and of every weight."""
+    digest = hashlib.blake2b(repr(detector.config).encode(), digest_size=12)
+    for name, tensor in sorted(detector.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _other(one: ClassFeatures, another: ClassFeatures) -> bool:
+    return one is not another
+
+
+def _tensor(picture: Picture) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(picture)).permute(2, 0, 1).float()
