@@ -201,6 +201,10 @@ class RPNConfig:
     """An anchor is negative below the first and positive from the second."""
     negative_branch: bool = False
     """Train the RPN to stay silent for classes that are absent from the picture as well."""
+    loss: str = "sampled"
+    """`sampled`: cross-entropy on `batch` anchors drawn at random (the ancestor). `focal`: beyond the paper,
+    half of them are the hardest negatives, easy ones count little, and the sum is divided by the
+    positives: with one anchor on a cell positives are rare, and a mean would only learn how rare."""
     closed_form: bool = False
     """Add the closed-form objectness of the shots to the logit (`tenet.models.objectness`)."""
 
@@ -208,6 +212,7 @@ class RPNConfig:
         _check_types(self)
         _one_of("rpn.conditioning", self.conditioning, ("attention", "depthwise", "none"))
         _one_of("rpn.conv", self.conv, ("after", "before"))
+        _one_of("rpn.loss", self.loss, ("sampled", "focal"))
         for name in ("anchor_sizes", "anchor_ratios"):
             if not getattr(self, name) or min(getattr(self, name)) <= 0:
                 raise ConfigError(

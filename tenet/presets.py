@@ -145,6 +145,7 @@ def tenet_lite(encoder: str) -> ModelConfig:
             iou=(0.3, 0.5),  # one square anchor for each cell: few overlap an object by more
             attention=AttentionConfig(blocks=1, dropout=0.0),
             negative_branch=True,
+            loss="focal",
             closed_form=True,
         ),
         box_quality=BoxQualityConfig(enabled=True),

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from tenet.models.neck import Level
+from tenet.models.neck import Level, start_relu
 from tenet.ops import clip_boxes, decode_boxes, enlarge_boxes, roi_align
 
 CELLS = 7
@@ -44,6 +44,7 @@ class BoxQualityHead(nn.Module):
         )
         self.iou = nn.Linear(hidden, 2)
         self.deltas = nn.Linear(hidden, 4)
+        start_relu(self.reduce, *self.body)
         nn.init.normal_(self.deltas.weight, std=1e-3)
         nn.init.zeros_(self.deltas.bias)
 

@@ -114,6 +114,7 @@ class TENET(nn.Module):
             iou=rpn.iou,
             negative_branch=rpn.negative_branch,
             class_agnostic=rpn.conditioning == "none",
+            focal=rpn.loss == "focal",
             judge=judge,
         )
         boxes, mask = self._sample(self._propose(output, images), targets)

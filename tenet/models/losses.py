@@ -106,11 +106,13 @@ def rpn_loss(
     iou: tuple[float, float],
     negative_branch: bool,
     class_agnostic: bool,
+    focal: bool = False,
     judge: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None,
 ) -> dict[str, Tensor]:
     """Objectness and boxes on sampled anchors, for every picture and every class that is in it
     (`negative_branch`: for absent classes too). `class_agnostic`: all objects at once, K' = 1.
 
+    `focal`: half of the negatives are the hardest, easy ones count little, sums are divided by the positives.
     `judge` computes logits (n,) and deltas (n, 4) of the sampled rows (n, 3), picture, class, anchor, where
     `output` has them without a gradient.
     """
@@ -123,6 +125,8 @@ def rpn_loss(
                 continue
             label, row = label_anchors(output.anchors[real], boxes, ignore, iou)
             positive, negative = _sample(label, batch, positive_share)
+            if focal:
+                negative = _half_hardest(output.logits[e, k, real].detach(), label, negative)
             both = real[torch.cat([positive, negative])]
             rows.append(torch.stack([torch.full_like(both, e), torch.full_like(both, k), both], 1))
             labels.append(torch.cat([torch.ones(len(positive)), torch.zeros(len(negative))]).to(boxes))
@@ -134,11 +138,29 @@ def rpn_loss(
         return {"rpn_objectness": nothing, "rpn_box": nothing}
     logits, deltas = _look_up(output, torch.cat(rows)) if judge is None else judge(torch.cat(rows))
     label = torch.cat(labels)
-    objectness = F.binary_cross_entropy_with_logits(logits, label)
+    counted = label.sum().clamp(min=1) if focal else len(label)
+    objectness = _focal_loss(logits, label) if focal else _cross_entropy(logits, label)
     if not label.any():
-        return {"rpn_objectness": objectness, "rpn_box": nothing}
+        return {"rpn_objectness": objectness / counted, "rpn_box": nothing}
     box = F.smooth_l1_loss(deltas[label == 1], torch.cat(wanted), beta=1 / 9, reduction="sum")
-    return {"rpn_objectness": objectness, "rpn_box": box / len(label)}
+    return {"rpn_objectness": objectness / counted, "rpn_box": box / counted}
+
+
+def _cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    return F.binary_cross_entropy_with_logits(logits, labels, reduction="sum")
+
+
+def _focal_loss(logits: Tensor, labels: Tensor, gamma: float = 2.0) -> Tensor:
+    """Cross-entropy times (1 − p)^γ of the right answer's probability p (Lin et al., 2017), summed."""
+    losses = F.binary_cross_entropy_with_logits(logits, labels, reduction="none")
+    return (losses * (1 - torch.exp(-losses)) ** gamma).sum()
+
+
+def _half_hardest(logits: Tensor, labels: Tensor, drawn: Tensor) -> Tensor:
+    """Half of the drawn negatives, and as many of all negatives with the highest logits; each row once."""
+    half = len(drawn) // 2
+    hardest = logits.masked_fill(labels != 0, -torch.inf).topk(min(half, len(logits))).indices
+    return torch.cat([hardest[labels[hardest] == 0], drawn[half:]]).unique()
 
 
 def _look_up(output: RPNOutput, rows: Tensor) -> tuple[Tensor, Tensor]:

@@ -39,6 +39,10 @@ class PyramidNeck(nn.Module):
         self.lateral3 = nn.Conv2d(c3_channels, d, 1)
         self.lateral4 = nn.Conv2d(d, d, 1)
         self.smooth = nn.ModuleList(nn.Conv2d(d, d, 3, padding=1) for _ in self.levels)
+        for lateral in (self.lateral3, self.lateral4):
+            nn.init.xavier_normal_(lateral.weight)
+            nn.init.zeros_(lateral.bias)  # type: ignore[arg-type]
+        start_relu(*self.smooth)
 
     def forward(self, maps: Maps) -> list[Tensor]:
         p4 = self.lateral4(maps.c4)
@@ -46,3 +50,16 @@ class PyramidNeck(nn.Module):
         p5 = F.avg_pool2d(p4, 2, ceil_mode=True)  # pooling keeps the cells' centres where Level says
         p6 = F.avg_pool2d(p5, 2, ceil_mode=True)
         return [F.relu(conv(x)) for conv, x in zip(self.smooth, (p3, p4, p5, p6), strict=True)]
+
+
+def start_relu(*layers: nn.Module) -> None:
+    """Start layers so that what passes them and a ReLU keeps its size.
+
+    With torch's default each such layer makes it 2.4 times smaller, and after five of them the biases
+    drown the picture.
+    """
+    for layer in layers:
+        if isinstance(layer, (nn.Conv2d, nn.Linear)):
+            nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
