@@ -1,0 +1,99 @@
+"""Several looks at one picture, put together: numpy alone, because the light half of the house has no torch.
+
+Boxes are (n, 4) float32 xyxy in pixels of one picture, the same for all that are put together.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenet.structures import Detections, FloatArray
+
+SAME = 0.5
+"""Overlap (IoU) from which two boxes of one class are one thing: that of the network's own NMS."""
+WITHIN = 0.6
+"""Share of a cut box inside a whole one from which it is a piece of the same thing."""
+MOST = 300
+"""Detections kept in one picture."""
+
+
+def intersections(boxes: FloatArray, others: FloatArray) -> NDArray[np.float64]:
+    """(n, m) common area of each box (n, 4) with each other one (m, 4), xyxy in pixels of one picture."""
+    one, two = boxes[:, None].astype(np.float64), others[None].astype(np.float64)
+    sides = np.minimum(one[..., 2:], two[..., 2:]) - np.maximum(one[..., :2], two[..., :2])
+    return np.asarray(np.clip(sides, 0, None).prod(-1), np.float64)
+
+
+def areas(boxes: FloatArray) -> NDArray[np.float64]:
+    """(n,) area of each box (n, 4), xyxy in pixels of one picture."""
+    return np.asarray(np.clip(boxes[:, 2:] - boxes[:, :2], 0, None).astype(np.float64).prod(-1))
+
+
+def iou(boxes: FloatArray, others: FloatArray) -> NDArray[np.float64]:
+    """(n, m) intersection over union of boxes (n, 4) and others (m, 4), xyxy in pixels of one picture."""
+    common = intersections(boxes, others)
+    union = areas(boxes)[:, None] + areas(others)[None] - common
+    return np.divide(common, union, out=np.zeros_like(common), where=union > 0)
+
+
+def nms(
+    boxes: FloatArray, scores: FloatArray, labels: NDArray[np.int64], overlap: float = SAME
+) -> NDArray[np.int64]:
+    """Rows that stay, best first: of boxes of one class that overlap more than that, the best.
+
+    boxes (n, 4) xyxy in pixels of one picture; of equal scores the first one wins.
+    """
+    order = np.argsort(-scores, kind="stable")
+    kept: list[int] = []
+    gone = np.zeros(len(order), np.bool_)
+    for place, row in enumerate(order.tolist()):
+        if gone[place]:
+            continue
+        kept.append(row)
+        rest = order[place + 1 :]
+        same_class = labels[rest] == labels[row]
+        gone[place + 1 :] |= same_class & (iou(boxes[row : row + 1], boxes[rest])[0] > overlap)
+    return np.array(kept, np.int64)
+
+
+def without_pieces(found: Detections, cut: NDArray[np.bool_]) -> tuple[Detections, NDArray[np.bool_]]:
+    """Leave out boxes that a tile's inner border cut, where another tile has the same thing whole.
+
+    cut (n,) bool: the box ends at an inner border. A cut box that no whole one explains stays.
+    """
+    pieces, wholes = np.flatnonzero(cut), np.flatnonzero(~cut)
+    common = intersections(found.boxes[pieces], found.boxes[wholes])
+    share = common / np.maximum(areas(found.boxes[pieces]), 1e-9)[:, None]
+    same_class = found.labels[pieces][:, None] == found.labels[wholes][None]
+    stays = np.ones(len(found), np.bool_)
+    stays[pieces[((share >= WITHIN) & same_class).any(1)]] = False
+    return found.select(stays), cut[stays]
+
+
+def join(parts: Sequence[Detections], classes: Sequence[str] = ()) -> Detections:
+    """All rows of all parts, best first; of equal scores the first part's come first."""
+    if not parts:
+        return Detections.empty(classes)
+    found = Detections(
+        np.concatenate([part.boxes for part in parts]),
+        np.concatenate([part.scores for part in parts]),
+        np.concatenate([part.labels for part in parts]),
+        np.concatenate([part.shots for part in parts]),
+        tuple(classes),
+    )
+    return found.select(np.argsort(-found.scores, kind="stable"))
+
+
+def merge(parts: Sequence[Detections], cuts: Sequence[NDArray[np.bool_]]) -> Detections:
+    """Looks at parts of one picture that overlap, as one result without doubles, best first.
+
+    parts have boxes in pixels of the whole picture; `cuts` says, for each part, which of its boxes an inner
+    border cut (`without_pieces`). One part is itself.
+    """
+    if len(parts) == 1:
+        return join(parts)
+    scores = np.concatenate([part.scores for part in parts] or [np.zeros(0, np.float32)])
+    cut = np.concatenate([*cuts, np.zeros(0, np.bool_)]).astype(np.bool_)
+    found, cut = without_pieces(join(parts), cut[np.argsort(-scores, kind="stable")])
+    return found.select(nms(found.boxes, found.scores, found.labels))

@@ -1,0 +1,219 @@
+"""Pictures in, boxes out: `Tenet`.
+
+    model = Tenet.load()
+    found = model.detect("forest.jpg", bank, threshold=0.4)
+
+Each picture is decoded once and looked at as `tenet.views` plans it, mostly once for all classes; shots are
+never encoded here. Pictures are (H, W, 3) uint8 RGB; boxes that come out are xyxy in pixels of the user's
+picture, clipped to it.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tenet.errors import InputError
+from tenet.frames import FolderDetections, Frame
+from tenet.merging import MOST, join
+from tenet.request import Bank, Request, whole_number
+from tenet.runtime.protocol import Picture, Runtime
+from tenet.sources import Loaded, is_one_picture, load_all, pictures_in
+from tenet.structures import Detections
+from tenet.views import Size, View, combine
+
+CLASSES_AT_ONCE = 64
+"""Classes in one call of `match`: memory grows with them."""
+BLOCK_PIXELS = 32_000_000
+"""Decoded pixels that wait together for the network."""
+
+
+class Tenet:
+    """A detector: a network behind the calls of `tenet.runtime.protocol`, pictures of any kind before it."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+
+    @staticmethod
+    def load(name: str | Path | None = None) -> "Tenet":
+        """A model by its name or file; without one, the model that comes with the package. No network is
+        needed."""
+        from tenet.runtime.torch_runtime import load_runtime
+
+        return Tenet(load_runtime(name))
+
+    @property
+    def name(self) -> str:
+        """What people call the model, such as tenet_lite0."""
+        return self.runtime.name
+
+    def __repr__(self) -> str:
+        return f"Tenet({self.name!r})"
+
+    def detect(
+        self,
+        source: Any,
+        bank: Bank,
+        threshold: float | None = None,
+        *,
+        classes: str | Iterable[str] | None = None,
+        size: Size = "auto",
+        tiles: bool = True,
+        limit: int = MOST,
+        batch: int = 8,
+        progress: bool | None = None,
+    ) -> Any:
+        """Look for the classes of a bank in pictures.
+
+        source     a picture (path, bytes, PIL picture, array) → Detections
+                   a list or tuple of pictures → list of Detections, in its order
+                   a folder → FolderDetections, a mapping path → Detections with `.failed` beside it
+        threshold  least score of what is returned; the model's own by default
+        classes    only these of the bank; labels are their rows, in this order
+        size       auto: from the sizes of the shots; a number: the longer side; original: as it is
+        tiles      whether a large picture with small things may be cut into tiles
+        limit      detections kept in a picture, the best
+        batch      pictures that are given to the network together
+        progress   a bar on stderr; by default for folders, where that is a terminal
+        Boxes are xyxy in pixels of the given picture.
+        """
+        request = Request(self.runtime, bank, threshold, classes, size, tiles, limit)
+        batch = whole_number("batch", batch)
+        if is_one_picture(source):
+            return _must_read(self._frames(load_all(source), request, batch))[0]
+        if isinstance(source, (list, tuple)):
+            frames = self._frames(load_all(source), request, batch)
+            return _must_read(_bar(frames, len(source), bool(progress)))
+        if isinstance(source, (str, Path)) and Path(source).is_dir():
+            paths = pictures_in(Path(source))
+            show = sys.stderr.isatty() if progress is None else progress
+            return _folder(_bar(self._frames(load_all(paths), request, batch), len(paths), show))
+        came = source if isinstance(source, (str, Path)) else type(source).__name__
+        raise InputError(
+            f"source: expected a picture, a list of pictures or a folder, got {came}; "
+            "a video or a generator goes to `stream`"
+        )
+
+    def stream(
+        self,
+        source: Any,
+        bank: Bank,
+        threshold: float | None = None,
+        *,
+        classes: str | Iterable[str] | None = None,
+        size: Size = "auto",
+        tiles: bool = True,
+        limit: int = MOST,
+        batch: int = 1,
+        every: int = 1,
+        keep_going: bool | None = None,
+    ) -> Iterator[Frame]:
+        """The same, one picture after another in bounded memory: a `Frame` each, with picture and result.
+
+        source      a video file, a folder, or anything that can be iterated for pictures, such as a camera
+        batch       1 gives each result as soon as its picture is there
+        every       look at every n-th picture only; `Frame.number` counts all
+        keep_going  a picture that cannot be read becomes a frame with `error` set instead of an error; by
+                    default for folders
+        The rest is as in `detect`.
+        """
+        request = Request(self.runtime, bank, threshold, classes, size, tiles, limit)
+        folder = isinstance(source, (str, Path)) and Path(source).is_dir()
+        loaded = load_all(source, whole_number("every", every))
+        frames = self._frames(loaded, request, whole_number("batch", batch))
+        return frames if (folder if keep_going is None else keep_going) else map(_readable, frames)
+
+    def _frames(self, loaded: Iterable[Loaded], request: Request, batch: int) -> Iterator[Frame]:
+        for block in _blocks(loaded, batch):
+            jobs = [
+                _Job(place, view, one.picture)
+                for place, one in enumerate(block)
+                if one.picture is not None
+                for view in request.views(one.picture.shape[1], one.picture.shape[0])
+            ]
+            found = self._look(jobs, request, batch)
+            for place, one in enumerate(block):
+                rows = [row for row, job in enumerate(jobs) if job.place == place]
+                detections = combine(
+                    [jobs[row].view for row in rows],
+                    [found[row] for row in rows],
+                    request.classes,
+                    request.threshold,
+                    request.limit,
+                )
+                yield Frame(one.number, one.path, one.time, one.picture, detections, one.error)
+
+    def _look(self, jobs: Sequence["_Job"], request: Request, batch: int) -> list[Detections]:
+        """What each view shows, in its own pixels; views of the same classes go to the network together."""
+        found: dict[int, Detections] = {}
+        order = sorted(range(len(jobs)), key=lambda row: jobs[row].view.labels)
+        for labels, same in groupby(order, key=lambda row: jobs[row].view.labels):
+            rows = list(same)
+            for start in range(0, len(rows), batch):
+                some = rows[start : start + batch]
+                pixels = [jobs[row].view.pixels(jobs[row].picture) for row in some]
+                images = self.runtime.encode_images(pixels)
+                found.update(zip(some, self._match(images, labels, request), strict=True))
+        return [found[row] for row in range(len(jobs))]
+
+    def _match(self, images: Sequence[Any], labels: Sequence[int], request: Request) -> list[Detections]:
+        """A few classes at a time; labels that come out are rows of `labels`."""
+        parts: list[list[Detections]] = [[] for _ in images]
+        for start in range(0, len(labels), CLASSES_AT_ONCE):
+            features = request.features(labels[start : start + CLASSES_AT_ONCE])
+            for part, one in zip(parts, self.runtime.match(images, features), strict=True):
+                part.append(replace(one, labels=one.labels + start, classes=()))
+        return [join(part) for part in parts]
+
+
+class _Job(NamedTuple):
+    """A view that is to be looked at: of the picture at `place` in its block."""
+
+    place: int
+    view: View
+    picture: Picture
+
+
+def _blocks(loaded: Iterable[Loaded], batch: int) -> Iterator[list[Loaded]]:
+    """Up to `batch` pictures at a time, fewer where they are large."""
+    block: list[Loaded] = []
+    pixels = 0
+    for one in loaded:
+        block.append(one)
+        pixels += 0 if one.picture is None else one.picture.shape[0] * one.picture.shape[1]
+        if len(block) == batch or pixels >= BLOCK_PIXELS:
+            yield block
+            block, pixels = [], 0
+    if block:
+        yield block
+
+
+def _readable(frame: Frame) -> Frame:
+    if frame.error is not None:
+        raise frame.error
+    return frame
+
+
+def _must_read(frames: Iterable[Frame]) -> list[Detections]:
+    return [_readable(frame).detections for frame in frames]
+
+
+def _folder(frames: Iterable[Frame]) -> FolderDetections:
+    found: dict[Path, Detections] = {}
+    failed: dict[Path, str] = {}
+    for frame in frames:
+        if frame.path is not None and frame.error is not None:
+            failed[frame.path] = str(frame.error)
+        elif frame.path is not None:
+            found[frame.path] = frame.detections
+    return FolderDetections(found, failed)
+
+
+def _bar(frames: Iterator[Frame], total: int, show: bool) -> Iterable[Frame]:
+    if not show:
+        return frames
+    from tqdm import tqdm
+
+    return iter(tqdm(frames, total=total, file=sys.stderr, unit="picture", leave=False))

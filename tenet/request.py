@@ -1,0 +1,127 @@
+"""What is looked for: the classes of a bank that were asked for, checked before any picture is opened."""
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from math import isfinite
+from typing import Protocol
+
+from tenet.errors import InputError, WeightsError
+from tenet.runtime.protocol import Runtime
+from tenet.sizes import SeenSize
+from tenet.structures import ClassFeatures
+from tenet.views import Size, View, check_size, plan_views
+
+KEPT = 256
+"""Features of so many classes are held in memory; of more they are fetched anew for each batch."""
+
+
+class Bank(Protocol):
+    """What the predictor asks of a bank of classes (`tenet.bank.ClassBank`)."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The classes, in their order."""
+
+    @property
+    def runtime(self) -> Runtime | None:
+        """What their shots were encoded with."""
+
+    def features(self, name: str) -> ClassFeatures:
+        """A class as the network knows it."""
+
+    def seen(self, name: str) -> list[SeenSize]:
+        """How large its shots were."""
+
+
+class Request:
+    """Classes, threshold and working size of one call; plans and features are kept for its duration."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        bank: Bank,
+        threshold: float | None,
+        classes: str | Iterable[str] | None,
+        size: Size,
+        tiles: bool,
+        limit: int,
+    ) -> None:
+        check_same_model(runtime, bank)
+        check_size(size)
+        self.classes = asked_classes(bank.names, classes)
+        self.threshold = asked_threshold(runtime.threshold if threshold is None else threshold)
+        self.limit = whole_number("limit", limit)
+        self._bank, self._size, self._tiles = bank, size, tiles
+        self._seen = [bank.seen(name) for name in self.classes]
+        self._features: dict[int, ClassFeatures] = {}
+        self._views: dict[tuple[int, int], list[View]] = {}
+
+    def views(self, width: int, height: int) -> list[View]:
+        """How a picture of that size is looked at."""
+        if (width, height) not in self._views:
+            self._views[width, height] = plan_views((width, height), self._seen, self._size, self._tiles)
+        return self._views[width, height]
+
+    def features(self, labels: Sequence[int]) -> list[ClassFeatures]:
+        """Features of the classes in these rows of `classes`."""
+        if len(self.classes) > KEPT:
+            return [self._bank.features(self.classes[label]) for label in labels]
+        for label in labels:
+            if label not in self._features:
+                self._features[label] = self._bank.features(self.classes[label])
+        return [self._features[label] for label in labels]
+
+
+def check_same_model(runtime: Runtime, bank: Bank) -> None:
+    """Refuse a bank whose shots another network encoded: its features mean nothing to this one."""
+    if bank.runtime is None:
+        raise InputError(
+            "bank: expected one that was loaded with its model, got one that was opened for reading alone; "
+            "load it with ClassBank.load(path, model)"
+        )
+    if bank.runtime.fingerprint != runtime.fingerprint:
+        raise WeightsError(
+            f"bank: expected classes registered by {runtime.name} ({runtime.fingerprint:.12}), got those of "
+            f"{bank.runtime.name} ({bank.runtime.fingerprint:.12}); detect with that model, or load the bank "
+            "with rebuild=True"
+        )
+
+
+def asked_classes(names: Sequence[str], classes: str | Iterable[str] | None) -> tuple[str, ...]:
+    """The classes to look for: all of the bank, or those that are named, in that order."""
+    if not names:
+        raise InputError(
+            "bank: expected at least one class to look for, got an empty bank; register one: "
+            "bank.register(name, shots)"
+        )
+    if classes is None:
+        return tuple(names)
+    asked = tuple(dict.fromkeys([classes] if isinstance(classes, str) else classes))
+    if not asked:
+        raise InputError(
+            "classes: expected at least one of the bank's classes, got none; leave it out for all"
+        )
+    known = set(names)
+    for name in asked:
+        if name not in known:
+            near = get_close_matches(str(name), names, n=3, cutoff=0.5) or list(names[:5])
+            more = "" if len(near) == len(names) else f" ({len(names)} classes in all)"
+            raise InputError(
+                f"classes: expected classes of the bank, got {name!r}; it has {', '.join(near)}{more}"
+            )
+    return asked
+
+
+def asked_threshold(threshold: float) -> float:
+    """A score from 0 to 1."""
+    number = isinstance(threshold, (int, float)) and not isinstance(threshold, bool)
+    if not number or not isfinite(threshold) or not 0 <= threshold <= 1:
+        raise InputError(f"threshold: expected a score from 0 to 1, got {threshold!r}")
+    return float(threshold)
+
+
+def whole_number(name: str, value: object) -> int:
+    """A whole number from 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"{name}: expected a whole number of at least 1, got {value!r}")
+    return value

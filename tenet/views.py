@@ -1,0 +1,170 @@
+"""How a picture is looked at: which part of it, at which size, for which classes.
+
+Things of very different sizes want different working sizes: classes are put into a few groups by size, and
+each group has its own views. A view's pixels are made when they are needed and dropped afterwards.
+Sizes are (width, height) in pixels; boxes are xyxy.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from tenet.errors import InputError
+from tenet.merging import join, merge
+from tenet.runtime.protocol import Picture
+from tenet.sizes import LARGEST, OBJECT, SMALLEST, SeenSize, expected_side, scaled_to
+from tenet.structures import Detections, FloatArray
+from tenet.tiles import Tile, needs_tiles, plan_tiles
+
+ALIKE = math.sqrt(2)
+"""Classes whose wanted working sizes differ by at most this factor share one: two groups at most between
+`SMALLEST` and `LARGEST`."""
+ALIKE_TILED = 2.0
+"""The same for classes that are looked for in tiles, by their expected side: one set of tiles costs more."""
+MOST_TILED_GROUPS = 2
+LEAST_SIDE = 32
+"""Pixels that either side of a working picture has at least, so that a panorama is not a line."""
+LEAST_SIZE, MOST_SIZE = 64, 2048
+"""Limits of a longer side that the user asks for."""
+
+Size = int | str
+"""`auto`, `original`, or the longer side of the working picture in pixels."""
+
+
+@dataclass(frozen=True)
+class View:
+    """One look at a picture.
+
+    labels   rows of the classes that are looked for
+    part     xyxy in whole pixels of the picture: what is looked at
+    size     of the working picture that the part is scaled to
+    least    boxes with a longer side below this, in pixels of the picture, are left to other views
+    inner    which borders of the part (left, top, right, bottom) lie inside the picture
+    """
+
+    labels: tuple[int, ...]
+    part: Tile
+    size: tuple[int, int]
+    least: float = 0.0
+    inner: tuple[bool, bool, bool, bool] = (False, False, False, False)
+
+    def pixels(self, picture: Picture) -> Picture:
+        """The working picture: bilinear with anti-aliasing, as in training."""
+        x1, y1, x2, y2 = self.part
+        region = picture[y1:y2, x1:x2]
+        if (x2 - x1, y2 - y1) == self.size:
+            return np.ascontiguousarray(region)
+        scaled = Image.fromarray(np.ascontiguousarray(region)).resize(self.size, Image.Resampling.BILINEAR)
+        return np.array(scaled)
+
+    def in_picture(self, found: Detections) -> tuple[Detections, NDArray[np.bool_]]:
+        """Detections in the working picture, as detections in the whole one with rows of all classes as
+        labels; and which boxes an inner border cuts. Boxes are xyxy in pixels before and after."""
+        x1, y1, x2, y2 = self.part
+        scale = np.array([(x2 - x1) / self.size[0], (y2 - y1) / self.size[1]] * 2, np.float32)
+        low, high = np.array([x1, y1] * 2, np.float32), np.array([x2, y2] * 2, np.float32)
+        boxes = np.clip(found.boxes * scale + low, low, high).astype(np.float32)
+        labels = np.array(self.labels, np.int64)[found.labels]
+        sides = boxes[:, 2:] - boxes[:, :2]
+        rows = (sides > 0).all(1) & (sides.max(1, initial=0) >= self.least)
+        placed = replace(found, boxes=boxes, labels=labels, classes=()).select(rows)
+        return placed, self._cut(placed.boxes, 2 * scale)
+
+    def _cut(self, boxes: FloatArray, near: FloatArray) -> NDArray[np.bool_]:
+        """Which boxes, xyxy in pixels of the picture, end within two working pixels of an inner border."""
+        close: NDArray[np.bool_] = np.abs(boxes - np.array(self.part)) <= near
+        return np.asarray((close & np.array(self.inner)).any(1), np.bool_)
+
+
+def check_size(size: Size) -> None:
+    """Refuse a `size` that is none."""
+    if size in ("auto", "original"):
+        return
+    if isinstance(size, bool) or not isinstance(size, int) or not LEAST_SIZE <= size <= MOST_SIZE:
+        raise InputError(
+            f"size: expected 'auto', 'original' or a longer side of {LEAST_SIZE} to {MOST_SIZE} px, "
+            f"got {size!r}"
+        )
+
+
+def plan_views(
+    picture: tuple[int, int], seen: Sequence[Sequence[SeenSize]], size: Size = "auto", tiles: bool = True
+) -> list[View]:
+    """The views of a picture of that size; `seen` holds, for each class, the sizes of its shots.
+
+    A class is in one group only; its views are one, or tiles and the whole picture.
+    """
+    check_size(size)
+    every = tuple(range(len(seen)))
+    if size == "original":
+        return [_whole(picture, every, min(max(picture), MOST_SIZE))]
+    if isinstance(size, int):
+        return [_whole(picture, every, size)]
+    cut = {label for label in every if tiles and needs_tiles(picture, seen[label])}
+    views: list[View] = []
+    wanted = {label: _wanted(picture, seen[label]) for label in every if label not in cut}
+    for labels in _groups(wanted, ALIKE):
+        longer = math.exp(sum(math.log(wanted[label]) for label in labels) / len(labels))
+        views.append(_whole(picture, labels, longer))
+    sides = {label: expected_side(picture, seen[label]) for label in cut}
+    for labels in _groups(sides, ALIKE_TILED, MOST_TILED_GROUPS):
+        views += _tiled(picture, labels, [one for label in labels for one in seen[label]])
+    return views
+
+
+def combine(
+    views: Sequence[View], found: Sequence[Detections], classes: Sequence[str], threshold: float, most: int
+) -> Detections:
+    """What the views of one picture found, in that picture's pixels: at least `threshold`, best first."""
+    groups: dict[tuple[int, ...], list[tuple[Detections, NDArray[np.bool_]]]] = {}
+    for view, one in zip(views, found, strict=True):
+        placed = view.in_picture(one.select(one.scores >= threshold))
+        groups.setdefault(view.labels, []).append(placed)
+    # Groups have no class in common: doubles can only be within one.
+    merged = join([merge(*zip(*looks, strict=True)) for looks in groups.values()], classes)
+    return merged.select(np.arange(min(most, len(merged))))
+
+
+def _wanted(picture: tuple[int, int], seen: Sequence[SeenSize]) -> float:
+    """Longer side of the working picture for one class, as `tenet.sizes.working_size` has it."""
+    return min(max(max(picture) * OBJECT / expected_side(picture, seen), SMALLEST), LARGEST)
+
+
+def _groups(values: dict[int, float], factor: float, most: int | None = None) -> list[tuple[int, ...]]:
+    """Labels in groups whose values lie within `factor`; with more than `most` groups, wider ones."""
+    ordered = sorted(values, key=lambda label: (values[label], label))
+    groups: list[list[int]] = []
+    for label in ordered:
+        if groups and values[label] <= values[groups[-1][0]] * factor * (1 + 1e-9):
+            groups[-1].append(label)
+        else:
+            groups.append([label])
+    if most is not None and len(groups) > most:
+        return _groups(values, factor * 1.25, most)
+    return [tuple(sorted(group)) for group in groups]
+
+
+def _whole(picture: tuple[int, int], labels: tuple[int, ...], longer: float, least: float = 0.0) -> View:
+    return View(labels, (0, 0, *picture), _at_least(scaled_to(picture, longer)), least)
+
+
+def _tiled(picture: tuple[int, int], labels: tuple[int, ...], seen: Sequence[SeenSize]) -> list[View]:
+    """The tiles, and the whole picture for things that no tile has whole."""
+    tiles, overlap = plan_tiles(picture, seen)
+    if len(tiles) == 1:
+        return [_whole(picture, labels, LARGEST)]
+    width, height = picture
+    views = [_whole(picture, labels, LARGEST, least=overlap)]
+    for x1, y1, x2, y2 in tiles:
+        inner = (x1 > 0, y1 > 0, x2 < width, y2 < height)
+        size = _at_least(scaled_to((x2 - x1, y2 - y1), LARGEST))
+        views.append(View(labels, (x1, y1, x2, y2), size, inner=inner))
+    return views
+
+
+def _at_least(size: tuple[int, int]) -> tuple[int, int]:
+    return max(size[0], LEAST_SIDE), max(size[1], LEAST_SIDE)
