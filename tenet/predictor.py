@@ -9,7 +9,7 @@ picture, clipped to it.
 """
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -109,7 +109,7 @@ class Tenet:
         batch: int = 1,
         every: int = 1,
         keep_going: bool | None = None,
-    ) -> Iterator[Frame]:
+    ) -> Generator[Frame, None, None]:
         """The same, one picture after another in bounded memory: a `Frame` each, with picture and result.
 
         source      a video file, a folder, or anything that can be iterated for pictures, such as a camera
@@ -123,7 +123,8 @@ class Tenet:
         folder = isinstance(source, (str, Path)) and Path(source).is_dir()
         loaded = load_all(source, whole_number("every", every))
         frames = self._frames(loaded, request, whole_number("batch", batch))
-        return frames if (folder if keep_going is None else keep_going) else map(_readable, frames)
+        keeps = folder if keep_going is None else keep_going
+        return (frame if keeps else _readable(frame) for frame in frames)
 
     def _frames(self, loaded: Iterable[Loaded], request: Request, batch: int) -> Iterator[Frame]:
         for block in _blocks(loaded, batch):

@@ -9,9 +9,7 @@ from tenet.merging import SAME, iou, join, merge, nms, without_pieces
 from tenet.structures import Detections
 
 
-def found(
-    boxes: list[tuple[float, ...]], scores: list[float], labels: list[int] | None = None
-) -> Detections:
+def found(boxes: list[tuple[float, ...]], scores: list[float], labels: list[int] | None = None) -> Detections:
     n = len(boxes)
     return Detections(
         np.array(boxes, np.float32).reshape(-1, 4),
@@ -26,7 +24,9 @@ def uncut(one: Detections) -> NDArray[np.bool_]:
 
 
 corner = st.integers(0, 40)
-one_box = st.tuples(corner, corner, st.integers(1, 30), st.integers(1, 30), st.integers(1, 99), st.integers(0, 2))
+one_box = st.tuples(
+    corner, corner, st.integers(1, 30), st.integers(1, 30), st.integers(1, 99), st.integers(0, 2)
+)
 
 
 @given(st.lists(one_box, max_size=25))

@@ -1,5 +1,7 @@
 """Tiles: they cover the picture, and a thing anywhere lies whole in one of them."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -23,14 +25,12 @@ def test_tiles_cover_and_share_their_overlap(width: int, height: int, tile: int,
         assert spans[0][0] == 0
         assert spans[-1][1] == length
         assert all(end - start <= tile for start, end in spans)
-        for (_, end), (start, _) in zip(spans, spans[1:], strict=False):
+        for (_, end), (start, _) in pairwise(spans):
             assert end - start >= overlap
     assert len(set(tiles)) == len(tiles)
 
 
-@given(
-    st.integers(1000, 8000), st.integers(1000, 8000), st.floats(4, 60), st.floats(0.5, 2), st.data()
-)
+@given(st.integers(1000, 8000), st.integers(1000, 8000), st.floats(4, 60), st.floats(0.5, 2), st.data())
 def test_a_thing_anywhere_lies_whole_in_a_tile(
     width: int, height: int, side: float, aspect: float, data: st.DataObject
 ) -> None:

@@ -1,0 +1,411 @@
+"""Pictures in, boxes of the user's pixels out: one, many, folders, streams; and what is refused."""
+
+import struct
+import threading
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fake_bank import FakeBank, PiecesRuntime, scene
+from fake_runtime import FakeRuntime
+from PIL import Image
+
+from tenet.errors import DataError, InputError, TenetError, WeightsError
+from tenet.frames import FolderDetections
+from tenet.predictor import CLASSES_AT_ONCE, Tenet
+from tenet.sizes import SeenSize
+from tenet.structures import Detections
+
+MIDDLE = SeenSize((60, 60), (640, 480))
+RED = ("red", (100, 120, 170, 180))
+GREEN = ("green", (300, 200, 360, 270))
+
+
+@pytest.fixture
+def model() -> Tenet:
+    return Tenet(FakeRuntime())
+
+
+@pytest.fixture
+def bank(model: Tenet) -> FakeBank:
+    return FakeBank(model.runtime, red=MIDDLE, green=MIDDLE)  # type: ignore[arg-type]
+
+
+def same(one: Detections, two: Detections) -> None:
+    for field in ("boxes", "scores", "labels", "shots"):
+        np.testing.assert_array_equal(getattr(one, field), getattr(two, field))
+    assert one.classes == two.classes
+
+
+def pictures() -> list[np.ndarray]:
+    """Of mixed sizes; the last shows nothing."""
+    return [
+        scene(640, 480, RED, GREEN),
+        scene(500, 700, ("green", (30, 40, 90, 110))),
+        scene(1600, 1200, ("red", (800, 600, 950, 760))),
+        scene(640, 480, GREEN),
+        scene(64, 48),
+    ]
+
+
+@pytest.mark.parametrize("size", ["auto", "original", 320, 777, 1280])
+def test_boxes_are_in_the_users_pixels(size: int | str, model: Tenet, bank: FakeBank) -> None:
+    found = model.detect(scene(640, 480, RED, GREEN), bank, size=size)
+    assert sorted(found.names.tolist()) == ["green", "red"]
+    for name, box in (RED, GREEN):
+        np.testing.assert_allclose(found.boxes[found.names == name][0], box, atol=2)
+
+
+def test_any_kind_of_picture_gives_the_same(model: Tenet, bank: FakeBank, tmp_path: Path) -> None:
+    array = scene(640, 480, RED, GREEN)
+    Image.fromarray(array).save(tmp_path / "a.png")
+    expected = model.detect(array, bank)
+    path = tmp_path / "a.png"
+    for source in (path, str(path), path.read_bytes(), Image.open(path)):
+        same(model.detect(source, bank), expected)
+
+
+def test_boxes_are_clipped_to_the_picture(model: Tenet, bank: FakeBank) -> None:
+    found = model.detect(scene(641, 479, ("red", (600, 400, 641, 479))), bank)
+    assert found.boxes[0, 2] <= 641
+    assert found.boxes[0, 3] <= 479
+
+
+@pytest.mark.parametrize("batch", [1, 2, 8])
+def test_a_list_is_its_pictures_one_by_one(batch: int, model: Tenet, bank: FakeBank) -> None:
+    found = model.detect(pictures(), bank, batch=batch)
+    assert len(found) == len(pictures())
+    for one, picture in zip(found, pictures(), strict=True):
+        same(one, model.detect(picture, bank))
+    assert model.detect([], bank) == []
+
+
+def test_one_encoding_a_picture_and_none_of_shots(bank: FakeBank) -> None:
+    runtime = FakeRuntime()
+    Tenet(runtime).detect(pictures(), bank)
+    assert runtime.encoded_images == len(pictures())
+    assert runtime.encoded_shots == 0
+    assert sorted(bank.asked) == ["green", "red"]  # each class fetched once for all pictures
+
+
+def test_a_stream_is_what_detect_gives(model: Tenet, bank: FakeBank) -> None:
+    expected = model.detect(pictures(), bank)
+    for source in (pictures(), iter(pictures()), tuple(pictures())):
+        frames = list(model.stream(source, bank, batch=2))
+        assert [frame.number for frame in frames] == list(range(len(expected)))
+        for frame, one in zip(frames, expected, strict=True):
+            same(frame.detections, one)
+    every = list(model.stream(pictures(), bank, every=2))
+    assert [frame.number for frame in every] == [0, 2, 4]
+
+
+def test_a_stream_takes_no_more_than_it_gives(model: Tenet, bank: FakeBank) -> None:
+    taken = 0
+
+    def camera() -> Iterator[np.ndarray]:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield scene(64, 48)
+
+    stream = model.stream(camera(), bank)
+    for wanted in (1, 2, 3):
+        next(stream)
+        assert taken == wanted
+
+
+def test_restricting_classes_is_filtering(model: Tenet, bank: FakeBank) -> None:
+    picture = scene(640, 480, RED, GREEN)
+    both = model.detect(picture, bank)
+    for name in ("red", "green"):
+        only = model.detect(picture, bank, classes=[name])
+        assert only.classes == (name,)
+        np.testing.assert_allclose(only.boxes, both.boxes[both.names == name], atol=2)
+        same(only, model.detect(picture, bank, classes=name))
+    assert both.classes == bank.names
+    assert model.detect(picture, bank, classes=("green", "red", "green")).classes == ("green", "red")
+
+
+def test_labels_are_right_when_classes_have_different_sizes() -> None:
+    runtime = PiecesRuntime()
+    sizes = {"red": SeenSize((400, 300), (640, 480)), "green": SeenSize((40, 40), (640, 480))}
+    bank = FakeBank(runtime, **sizes)
+    picture = scene(640, 480, ("red", (20, 30, 400, 330)), ("green", (500, 400, 540, 440)))
+    found = Tenet(runtime).detect(picture, bank)
+    assert runtime.encoded_images == 2  # one for each group
+    assert sorted(found.names.tolist()) == ["green", "red"]
+    np.testing.assert_allclose(found.boxes[found.names == "red"][0], (20, 30, 400, 330), atol=2)
+    np.testing.assert_allclose(found.boxes[found.names == "green"][0], (500, 400, 540, 440), atol=2)
+
+
+def test_small_things_in_a_large_picture_are_found_in_tiles() -> None:
+    runtime = PiecesRuntime()
+    bank = FakeBank(runtime, red=SeenSize((24, 24)), blue=SeenSize((20, 20)))
+    rng = np.random.default_rng(0)
+    corners = [
+        (x + int(rng.integers(0, 60)), y + int(rng.integers(0, 60)))
+        for x in range(5, 2000, 173)
+        for y in range(5, 1200, 173)
+    ]
+    things = [
+        (name, (x, y, x + 24, y + 20))
+        for (x, y), name in zip(corners, ["red", "blue", "red"] * 99, strict=False)
+    ]
+    large = ("red", (2110, 700, 2190, 1290))
+    picture = scene(2200, 1300, *things, large)
+    found = Tenet(runtime).detect(picture, bank)
+    assert runtime.encoded_images > 4
+    assert len(found) == len(things) + 1  # each once, and the one that is larger than any overlap
+    for name, box in (*things, large):
+        errors = np.abs(found.boxes[found.names == name] - np.array(box)).max(1)
+        assert errors.min() < 4, (name, box)
+
+
+def test_tiles_can_be_turned_off(bank: FakeBank) -> None:
+    runtime = PiecesRuntime()
+    small = FakeBank(runtime, red=SeenSize((24, 24)))
+    Tenet(runtime).detect(scene(3000, 2000), small, tiles=False)
+    assert runtime.encoded_images == 1
+
+
+def test_thousands_of_classes_are_matched_a_few_at_a_time() -> None:
+    class Counting(FakeRuntime):
+        most = 0
+
+        def match(self, images: object, classes: list) -> list[Detections]:  # type: ignore[override]
+            self.most = max(self.most, len(classes))
+            return super().match(images, classes)  # type: ignore[arg-type]
+
+    class Many(FakeBank):
+        names = tuple(f"class {row}" for row in range(300))
+
+        def features(self, name: str):  # type: ignore[no-untyped-def]
+            return super().features({"class 3": "red", "class 200": "green"}.get(name, "blue"))
+
+        def seen(self, name: str) -> list[SeenSize]:
+            return [MIDDLE]
+
+    runtime = Counting()
+    bank = Many(runtime)
+    bank.names = Many.names
+    found = Tenet(runtime).detect(scene(640, 480, RED, GREEN), bank, size=160)
+    assert sorted(found.names.tolist()) == ["class 200", "class 3"]
+    assert (runtime.most, runtime.encoded_images) == (CLASSES_AT_ONCE, 1)
+
+
+def test_threshold_of_the_model_unless_another_is_asked(model: Tenet, bank: FakeBank) -> None:
+    picture = scene(640, 480, RED)
+    assert len(model.detect(picture, bank)) == 1  # the fake runtime scores .9 and asks for .5
+    assert len(model.detect(picture, bank, 0.95)) == 0
+    assert len(model.detect(picture, bank, threshold=0)) == 1
+    model.runtime.threshold = 0.95  # type: ignore[misc]
+    assert len(model.detect(picture, bank)) == 0
+
+
+@pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan"), "high", True])
+def test_a_threshold_that_is_none(threshold: object, model: Tenet, bank: FakeBank) -> None:
+    with pytest.raises(InputError, match="threshold: expected a score from 0 to 1"):
+        model.detect(scene(64, 48), bank, threshold)  # type: ignore[arg-type]
+
+
+def test_unknown_classes_name_the_nearest(model: Tenet, bank: FakeBank) -> None:
+    with pytest.raises(InputError, match="got 'gren'; it has green"):
+        model.detect(scene(64, 48), bank, classes=["red", "gren"])
+    with pytest.raises(InputError, match="at least one"):
+        model.detect(scene(64, 48), bank, classes=[])
+
+
+def test_banks_that_cannot_be_used(model: Tenet) -> None:
+    with pytest.raises(InputError, match="empty bank"):
+        model.detect(scene(64, 48), FakeBank(model.runtime))  # type: ignore[arg-type]
+    with pytest.raises(WeightsError, match=r"other-2.*rebuild=True"):
+        model.detect(scene(64, 48), FakeBank(FakeRuntime("other-2"), red=MIDDLE))
+    reading = FakeBank(model.runtime, red=MIDDLE)  # type: ignore[arg-type]
+    reading.runtime = None  # type: ignore[assignment]
+    with pytest.raises(InputError, match=r"ClassBank\.load"):
+        model.detect(scene(64, 48), reading)  # type: ignore[arg-type]
+
+
+def folder_with_bad_files(folder: Path) -> None:
+    (folder / "deep").mkdir()
+    Image.fromarray(scene(640, 480, RED)).save(folder / "b.png")
+    Image.fromarray(scene(640, 480, GREEN)).save(folder / "deep" / "a.jpg", quality=95)
+    whole = (folder / "b.png").read_bytes()
+    (folder / "a-truncated.png").write_bytes(whole[: len(whole) // 2])
+    (folder / "c-none.jpg").write_text("not a picture")
+    (folder / "empty.png").write_bytes(b"")
+    (folder / ".hidden.png").write_bytes(whole)
+    (folder / "notes.txt").write_text("of no concern")
+
+
+def test_a_folder_with_bad_files(model: Tenet, bank: FakeBank, tmp_path: Path) -> None:
+    folder_with_bad_files(tmp_path)
+    found = model.detect(tmp_path, bank)
+    assert isinstance(found, FolderDetections)
+    assert [path.name for path in found] == ["b.png", "a.jpg"]
+    same(found[tmp_path / "b.png"], model.detect(tmp_path / "b.png", bank))
+    same(found[str(tmp_path / "b.png")], found[tmp_path / "b.png"])  # type: ignore[index]
+    assert {path.name for path in found.failed} == {"a-truncated.png", "c-none.jpg", "empty.png"}
+    assert all(path.name in message for path, message in found.failed.items())
+    assert "2 pictures, 2 detections, 3 failed" in repr(found)
+    frames = list(model.stream(tmp_path, bank))
+    assert len(frames) == 5
+    assert sum(frame.error is not None for frame in frames) == 3
+
+
+def test_a_stream_stops_at_a_bad_picture_unless_told_otherwise(
+    model: Tenet, bank: FakeBank, tmp_path: Path
+) -> None:
+    folder_with_bad_files(tmp_path)
+    paths = [tmp_path / "b.png", tmp_path / "c-none.jpg", tmp_path / "b.png"]
+    stream = model.stream(paths, bank)
+    assert len(next(stream).detections) == 1
+    with pytest.raises(DataError, match=r"c-none\.jpg"):
+        next(stream)
+    kept = list(model.stream(paths, bank, keep_going=True))
+    assert [frame.error is None for frame in kept] == [True, False, True]
+
+
+def png_header(width: int, height: int) -> bytes:
+    """A PNG that says it is that large and holds next to nothing."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        check = struct.pack(">I", zlib.crc32(kind + content))
+        return struct.pack(">I", len(content)) + kind + content + check
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    body = zlib.compress(bytes(1000))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
+
+
+HOSTILE = {
+    "text": (b"not a picture", "expected a picture"),
+    "nothing": (b"", "expected a picture"),
+    "bomb": (png_header(60_000, 60_000), "million pixels"),
+    "30,000 px square": (png_header(30_000, 30_000), "million pixels"),
+    "no such file": ("/nowhere/at/all.png", "no such file"),
+    "no pixels": (np.zeros((0, 10, 3), np.uint8), "at least 1 x 1"),
+    "floats": (np.zeros((10, 10, 3)), "uint8"),
+    "a batch": (np.zeros((2, 10, 10, 3), np.uint8), r"\(H, W, 3\)"),
+    "a number": (7, "source: expected"),
+    "nobody": (None, "source: expected"),
+    "a generator": ((picture for picture in [1]), "stream"),
+    "a set of numbers": ([np.zeros((9, 9, 3), np.uint8), 7], "picture 1: expected a path, bytes"),
+    "a film": ("film.mp4", "stream"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_bad_pictures(name: str, model: Tenet, bank: FakeBank) -> None:
+    source, message = HOSTILE[name]
+    with pytest.raises(TenetError, match=message) as refused:
+        model.detect(source, bank)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_panorama_of_30_000_pixels_is_looked_at(bank: FakeBank) -> None:
+    runtime = PiecesRuntime()
+    things = FakeBank(runtime, red=SeenSize((60, 60)))
+    picture = scene(30_000, 200, ("red", (100, 50, 160, 110)), ("red", (29_000, 20, 29_060, 80)))
+    found = Tenet(runtime).detect(picture, things)
+    assert sorted(found.boxes[:, 0].round().tolist()) == pytest.approx([100, 29_000], abs=3)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 500), (500, 1)])
+def test_the_smallest_pictures(shape: tuple[int, int], model: Tenet, bank: FakeBank) -> None:
+    assert len(model.detect(np.zeros((*shape, 3), np.uint8), bank)) == 0
+
+
+def test_an_empty_folder(model: Tenet, bank: FakeBank, tmp_path: Path) -> None:
+    for look in (model.detect, model.stream):
+        with pytest.raises(DataError, match=r"expected pictures .* found none"):
+            look(tmp_path, bank)
+
+
+@pytest.mark.parametrize("option", ["batch", "limit", "every"])
+def test_counts_are_whole_numbers(option: str, model: Tenet, bank: FakeBank) -> None:
+    for value in (0, -1, 1.5, "2"):
+        with pytest.raises(InputError, match=f"{option}: expected a whole number"):
+            model.stream(scene(9, 9), bank, **{option: value})  # type: ignore[arg-type]
+
+
+def write_video(path: Path, frames: int = 7) -> Path:
+    """A red thing that moves 20 px a frame, ten frames a second."""
+    av = pytest.importorskip("av")
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("mpeg4", rate=10)
+        stream.width, stream.height, stream.pix_fmt, stream.bit_rate = 320, 240, "yuv420p", 4_000_000
+        for number in range(frames):
+            picture = scene(320, 240, ("red", (20 + 20 * number, 100, 70 + 20 * number, 150)))
+            for packet in stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")):
+                container.mux(packet)
+        for packet in stream.encode():
+            container.mux(packet)
+    return path
+
+
+def test_a_video(model: Tenet, bank: FakeBank, tmp_path: Path) -> None:
+    film = write_video(tmp_path / "film.mp4")
+    frames = list(model.stream(film, bank))
+    assert [frame.number for frame in frames] == list(range(7))
+    assert [frame.time for frame in frames] == pytest.approx([number / 10 for number in range(7)])
+    lefts = [float(frame.detections.boxes[0, 0]) for frame in frames]
+    assert lefts == pytest.approx([20 + 20 * number for number in range(7)], abs=6)
+    third = list(model.stream(film, bank, every=3))
+    assert [frame.number for frame in third] == [0, 3, 6]
+    same(third[1].detections, frames[3].detections)
+
+
+def test_leaving_a_video_early_closes_it(model: Tenet, bank: FakeBank, tmp_path: Path) -> None:
+    before = threading.active_count()
+    stream = model.stream(write_video(tmp_path / "film.mp4"), bank)
+    next(stream)
+    assert threading.active_count() == before + 1  # the one that decodes ahead
+    stream.close()
+    assert threading.active_count() == before
+
+
+def test_videos_that_are_none(model: Tenet, bank: FakeBank, tmp_path: Path) -> None:
+    whole = write_video(tmp_path / "film.mp4").read_bytes()
+    play_list = b"#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nfilm.mp4\n#EXT-X-ENDLIST\n"
+    contents = {"text": b"no film" * 99, "empty": b"", "half": whole[: len(whole) // 2], "list": play_list}
+    for name, content in contents.items():
+        path = tmp_path / f"{name}.mp4"
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=f"{name}.mp4: expected a video") as refused:
+            list(model.stream(path, bank))
+        assert "\n" not in str(refused.value)
+    with pytest.raises(DataError, match="no such file"):
+        list(model.stream(tmp_path / "gone.mp4", bank))
+
+
+def test_inputs_are_not_changed(model: Tenet, bank: FakeBank) -> None:
+    picture = scene(640, 480, RED)
+    before = picture.copy()
+    model.detect([picture, picture], bank)
+    np.testing.assert_array_equal(picture, before)
+
+
+def test_a_progress_bar_only_where_it_is_asked_for(
+    model: Tenet, bank: FakeBank, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Image.fromarray(scene(64, 48)).save(tmp_path / "a.png")
+    model.detect(tmp_path, bank)
+    assert capsys.readouterr().err == ""
+    model.detect(tmp_path, bank, progress=True)
+    assert "0/1" in capsys.readouterr().err
+
+
+def test_loading_asks_the_runtime_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+    from types import ModuleType
+
+    module = ModuleType("tenet.runtime.torch_runtime")
+    module.load_runtime = lambda name=None: FakeRuntime(f"weights of {name}")  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "tenet.runtime.torch_runtime", module)
+    assert Tenet.load("tenet_lite0").runtime.fingerprint == "weights of tenet_lite0"
+    assert Tenet.load().runtime.fingerprint == "weights of None"
+    assert Tenet.load().name == "fake"
+    assert repr(Tenet.load()) == "Tenet('fake')"
