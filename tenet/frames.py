@@ -32,11 +32,18 @@ class Frame:
 class FolderDetections(Mapping[Path, Detections]):
     """Path → Detections of a folder, in the order of the names; boxes xyxy in pixels of each picture.
 
+    sizes   path → (width, height) of the picture
     failed  path → message of the files that could not be read
     """
 
-    def __init__(self, found: Mapping[Path, Detections], failed: Mapping[Path, str]) -> None:
+    def __init__(
+        self,
+        found: Mapping[Path, Detections],
+        sizes: Mapping[Path, tuple[int, int]],
+        failed: Mapping[Path, str],
+    ) -> None:
         self._found = dict(found)
+        self.sizes = dict(sizes)
         self.failed = dict(failed)
 
     def __getitem__(self, path: Path | str) -> Detections:

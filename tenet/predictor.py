@@ -203,13 +203,15 @@ def _must_read(frames: Iterable[Frame]) -> list[Detections]:
 
 def _folder(frames: Iterable[Frame]) -> FolderDetections:
     found: dict[Path, Detections] = {}
+    sizes: dict[Path, tuple[int, int]] = {}
     failed: dict[Path, str] = {}
     for frame in frames:
-        if frame.path is not None and frame.error is not None:
-            failed[frame.path] = str(frame.error)
-        elif frame.path is not None:
+        if frame.path is not None and frame.picture is not None:
             found[frame.path] = frame.detections
-    return FolderDetections(found, failed)
+            sizes[frame.path] = (frame.picture.shape[1], frame.picture.shape[0])
+        elif frame.path is not None:
+            failed[frame.path] = str(frame.error)
+    return FolderDetections(found, sizes, failed)
 
 
 def _bar(frames: Iterator[Frame], total: int, show: bool) -> Iterable[Frame]:

@@ -22,7 +22,13 @@ _LISTS = ("images", "annotations", "categories")
 
 def load_document(path: Path) -> dict[str, Any]:
     """The JSON object of a COCO file, with its three lists there."""
-    document = read_json(path, allow_nan=True)
+    document: dict[str, Any] = read_json(path, allow_nan=True)
+    check_document(document, path)
+    return document
+
+
+def check_document(document: object, path: Path) -> None:
+    """Refuse what is no COCO object with its three lists; `path` is what an error calls it."""
     if not isinstance(document, dict):
         raise DataError(f"{path}: expected a COCO object with images, annotations and categories, got a list")
     for name in _LISTS:
@@ -31,7 +37,6 @@ def load_document(path: Path) -> dict[str, Any]:
                 f"{path}: expected a COCO object with lists of images, annotations and categories; "
                 f"{name} is missing or no list"
             )
-    return document
 
 
 def image_root(path: Path, document: dict[str, Any], images: Path | None = None) -> Path:

@@ -89,9 +89,18 @@ def parse_xml(path: Path) -> ElementTree.Element:
     try:
         if path.stat().st_size > MAX_XML_BYTES:
             raise DataError(f"{path}: expected an annotation of at most {MAX_XML_BYTES} bytes, got more")
-        root = fromstring(path.read_bytes(), forbid_dtd=True)
-    except (ParseError, DefusedXmlException, OSError, ValueError) as error:
+        content = path.read_bytes()
+    except OSError as error:
         raise DataError(f"{path}: expected VOC XML, but it cannot be read ({error})") from error
+    return parse_xml_bytes(content, str(path))
+
+
+def parse_xml_bytes(content: bytes, name: str) -> ElementTree.Element:
+    """`parse_xml` of a file's content; `name` is what an error calls it."""
+    try:
+        root = fromstring(content, forbid_dtd=True)
+    except (ParseError, DefusedXmlException, ValueError) as error:
+        raise DataError(f"{name}: expected VOC XML, but it cannot be read ({error})") from error
     return root
 
 
@@ -130,7 +139,7 @@ def _scan_file(
         defects.append(Defect("unreadable-file", str(path), detail, "drop picture"))
         return None
     objects = root.findall("object")
-    boxes = [_box(item) for item in objects]
+    boxes = [object_box(item) for item in objects]
     names = [(item.findtext("name") or "").strip() for item in objects]
     flags = {
         flag: np.array([(item.findtext(flag) or "0").strip() == "1" for item in objects], np.bool_)
@@ -157,7 +166,7 @@ def _scan_file(
     return entry, names
 
 
-def _box(item: ElementTree.Element) -> tuple[float, float, float, float]:
+def object_box(item: ElementTree.Element) -> tuple[float, float, float, float]:
     """xyxy edges, counted from 0, of an object's 1-based inclusive `bndbox`."""
     try:
         sides = ("xmin", "ymin", "xmax", "ymax")
@@ -231,7 +240,7 @@ def write_voc(dataset: Dataset, folder: Path, image_set: str = "trainval") -> No
     )
     file_names = place_pictures(renamed, folder / "JPEGImages")
     for record in renamed.records:
-        xml = _annotation(renamed, record, file_names[record.id])
+        xml = xml_text(annotation(renamed, record, file_names[record.id]))
         write_text(folder / "Annotations" / f"{stems[record.id]}.xml", xml)
     lines = "".join(f"{stems[record.id]}\n" for record in renamed.records)
     write_text(folder / "ImageSets" / "Main" / f"{image_set}.txt", lines)
@@ -249,7 +258,8 @@ def _stems(dataset: Dataset) -> dict[str, str]:
     return {record.id: record.id.replace("/", "_") for record in dataset.records}
 
 
-def _annotation(dataset: Dataset, record: Record, file_name: str) -> str:
+def annotation(dataset: Dataset, record: Record, file_name: str) -> ElementTree.Element:
+    """VOC's `annotation` of one picture of a set, an `object` for each box in its order."""
     root = ElementTree.Element("annotation")
     ElementTree.SubElement(root, "folder").text = dataset.name
     ElementTree.SubElement(root, "filename").text = file_name
@@ -266,5 +276,10 @@ def _annotation(dataset: Dataset, record: Record, file_name: str) -> str:
         x1, y1, x2, y2 = (float(value) for value in target.boxes[row])
         for side, edge in (("xmin", x1 + 1), ("ymin", y1 + 1), ("xmax", x2), ("ymax", y2)):
             ElementTree.SubElement(box, side).text = str(int(edge)) if edge % 1 == 0 else f"{edge:.4f}"
+    return root
+
+
+def xml_text(root: ElementTree.Element) -> str:
+    """An annotation as the text of its file."""
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode") + "\n"

@@ -117,7 +117,7 @@ def _entry(
     labels: list[int] = []
     keys: list[int] = []
     for key, line in _lines(label, row, defects):
-        box, number = _parse(line, width, height)
+        box, number = parse_line(line, width, height)
         known = 0 <= number < len(classes)
         where = f"{label}, line {key}"
         if box is None:
@@ -161,7 +161,7 @@ def _lines(label: Path, row: int, defects: list[Defect]) -> list[tuple[int, str]
     return [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
 
 
-def _parse(line: str, width: int, height: int) -> tuple[tuple[float, float, float, float] | None, int]:
+def parse_line(line: str, width: int, height: int) -> tuple[tuple[float, float, float, float] | None, int]:
     """(xyxy in pixels of the picture, class number) of a line; no box where it cannot be one."""
     try:
         values = [float(word) for word in line.split()]
@@ -180,6 +180,13 @@ def _parse(line: str, width: int, height: int) -> tuple[tuple[float, float, floa
     return (x1 * width, y1 * height, x2 * width, y2 * height), number
 
 
+def format_line(box: Sequence[float], label: int, width: int, height: int) -> str:
+    """The line of a box, xyxy in pixels of a picture of that size."""
+    x1, y1, x2, y2 = box
+    x, y, w, h = (x1 + x2) / 2 / width, (y1 + y2) / 2 / height, (x2 - x1) / width, (y2 - y1) / height
+    return f"{label} {x:.8f} {y:.8f} {w:.8f} {h:.8f}"
+
+
 def read_yolo(folder: Path, images: Path | None = None) -> Dataset:
     """The set of a YOLO folder."""
     return Dataset.of(scan_yolo(folder, images))
@@ -189,11 +196,10 @@ def write_yolo(dataset: Dataset, folder: Path) -> None:
     """Write data.yaml, images/ and labels/ under `folder`."""
     file_names = place_pictures(dataset, folder / "images")
     for record in dataset.records:
-        lines = []
-        for (x1, y1, x2, y2), label in zip(record.target.boxes.tolist(), record.target.labels, strict=True):
-            x, y = (x1 + x2) / 2 / record.width, (y1 + y2) / 2 / record.height
-            w, h = (x2 - x1) / record.width, (y2 - y1) / record.height
-            lines.append(f"{label} {x:.8f} {y:.8f} {w:.8f} {h:.8f}\n")
+        lines = [
+            format_line(box, int(label), record.width, record.height) + "\n"
+            for box, label in zip(record.target.boxes.tolist(), record.target.labels, strict=True)
+        ]
         label_file = (folder / "labels" / file_names[record.id]).with_suffix(".txt")
         write_text(label_file, "".join(lines))
     names = dict(enumerate(dataset.classes))
