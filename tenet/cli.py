@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cache": ("tenet.commands.cache", "compute the frozen encoder's maps once, for training"),
     "data": ("tenet.commands.data", "check, repair, convert, split and make sets of annotated pictures"),
     "demo": ("tenet.commands.demo", "see the detector at work on a photograph"),
+    "detect": ("tenet.commands.detect", "find the classes of a bank in pictures, folders and videos"),
     "evaluate": ("tenet.commands.evaluate", "measure a detector: shots × seeds, base and novel"),
     "finetune": ("tenet.commands.finetune", "fine-tune a detector on a few shots, of your own set too"),
     "models": ("tenet.commands.models", "list the configurations, or print one with its size"),

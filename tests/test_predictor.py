@@ -1,8 +1,6 @@
 """Pictures in, boxes of the user's pixels out: one, many, folders, streams; and what is refused."""
 
-import struct
 import threading
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +8,7 @@ import numpy as np
 import pytest
 from fake_bank import FakeBank, PiecesRuntime, scene
 from fake_runtime import FakeRuntime
+from odd_files import png_header, write_video
 from PIL import Image
 
 from tenet.errors import DataError, InputError, TenetError, WeightsError
@@ -268,18 +267,6 @@ def test_a_stream_stops_at_a_bad_picture_unless_told_otherwise(
     assert [frame.error is None for frame in kept] == [True, False, True]
 
 
-def png_header(width: int, height: int) -> bytes:
-    """A PNG that says it is that large and holds next to nothing."""
-
-    def chunk(kind: bytes, content: bytes) -> bytes:
-        check = struct.pack(">I", zlib.crc32(kind + content))
-        return struct.pack(">I", len(content)) + kind + content + check
-
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    body = zlib.compress(bytes(1000))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
-
-
 HOSTILE = {
     "text": (b"not a picture", "expected a picture"),
     "nothing": (b"", "expected a picture"),
@@ -329,21 +316,6 @@ def test_counts_are_whole_numbers(option: str, model: Tenet, bank: FakeBank) -> 
     for value in (0, -1, 1.5, "2"):
         with pytest.raises(InputError, match=f"{option}: expected a whole number"):
             model.stream(scene(9, 9), bank, **{option: value})  # type: ignore[arg-type]
-
-
-def write_video(path: Path, frames: int = 7) -> Path:
-    """A red thing that moves 20 px a frame, ten frames a second."""
-    av = pytest.importorskip("av")
-    with av.open(str(path), "w") as container:
-        stream = container.add_stream("mpeg4", rate=10)
-        stream.width, stream.height, stream.pix_fmt, stream.bit_rate = 320, 240, "yuv420p", 4_000_000
-        for number in range(frames):
-            picture = scene(320, 240, ("red", (20 + 20 * number, 100, 70 + 20 * number, 150)))
-            for packet in stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")):
-                container.mux(packet)
-        for packet in stream.encode():
-            container.mux(packet)
-    return path
 
 
 def test_a_video(model: Tenet, bank: FakeBank, tmp_path: Path) -> None:

@@ -234,7 +234,7 @@ HOSTILE: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_files(name: str) -> None:
-    with pytest.raises(TenetError, match="expected|is not") as refused:
+    with pytest.raises(TenetError, match=r"expected|is not") as refused:
         HOSTILE[name]()
     assert "\n" not in str(refused.value)
 

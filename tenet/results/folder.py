@@ -1,6 +1,5 @@
 """Results as files in a folder, in the format that was asked for."""
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 
@@ -13,24 +12,28 @@ from tenet.results.voc import to_voc
 from tenet.results.yolo import to_yolo
 
 
+class Stems:
+    """File names without suffix, no two the same: a picture's own, or its whole path where that is taken."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def of(self, name: str) -> str:
+        """For the next picture."""
+        path = PurePosixPath(name)
+        whole = "_".join(part.strip("/\\") for part in path.parts).replace(".", "_")
+        stem, number = path.stem or "picture", 2
+        # Some file systems do not tell A from a.
+        while stem.lower() in self._taken:
+            stem, number = (whole, 2) if stem == path.stem else (f"{whole}_{number}", number + 1)
+        self._taken.add(stem.lower())
+        return stem
+
+
 def file_stems(names: Sequence[str]) -> list[str]:
-    """A file name without suffix for each picture: its own where no two share it, else its whole path."""
-    own = [PurePosixPath(name).stem for name in names]
-    count = Counter(own)
-    stems: list[str] = []
-    taken: set[str] = set()
-    for name, stem in zip(names, own, strict=True):
-        whole = (
-            stem
-            if count[stem] == 1
-            else "_".join(PurePosixPath(name).parts).replace("/", "").replace(".", "_")
-        )
-        unique, number = whole, 2
-        while unique in taken:
-            unique, number = f"{whole}_{number}", number + 1
-        taken.add(unique)
-        stems.append(unique)
-    return stems
+    """A file name without suffix for each picture, in their order."""
+    stems = Stems()
+    return [stems.of(name) for name in names]
 
 
 def _coco(found: Sequence[PictureResult], folder: Path) -> list[Path]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from unicodedata import category
 
 import numpy as np
 
@@ -52,15 +53,22 @@ def picture_results(
 
 
 def frame_name(frame: Frame, root: Path | None = None) -> str:
-    """A frame's file, or a name with its number: `film_000012.jpg`."""
+    """A frame's file, or a name with its number: `film.mp4_000012.jpg`."""
     if frame.path is not None and frame.time is None:
         return _name(frame.path, root)
-    stem = "picture" if frame.path is None else _name(frame.path.with_suffix(""), root)
+    stem = "picture" if frame.path is None else _name(frame.path, root)
     return f"{stem}_{frame.number:06d}.jpg"
 
 
 def _name(path: Path, root: Path | None) -> str:
-    return (path.relative_to(root) if root is not None and path.is_relative_to(root) else path).as_posix()
+    inside = root is not None and path.is_relative_to(root)
+    return plain((path.relative_to(root) if root is not None and inside else path).as_posix())
+
+
+def plain(text: str) -> str:
+    """The text without control characters and broken bytes, which a file's name may have: terminals obey
+    them, and XML and UTF-8 cannot hold them."""
+    return "".join("?" if category(letter) in ("Cc", "Cs") else letter for letter in text)
 
 
 def classes_of(results: Sequence[PictureResult]) -> tuple[str, ...]:
