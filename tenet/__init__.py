@@ -10,18 +10,31 @@ from tenet.errors import TenetError
 from tenet.version import __version__
 
 if TYPE_CHECKING:
+    from tenet.bank import ClassBank
     from tenet.config import ModelConfig
     from tenet.models.build import build_detector
+    from tenet.predictor import Tenet
     from tenet.structures import ClassFeatures, Detections
 
 _LAZY = {
+    "ClassBank": "tenet.bank",
     "ModelConfig": "tenet.config",
     "build_detector": "tenet.models.build",
     "ClassFeatures": "tenet.structures",
     "Detections": "tenet.structures",
+    "Tenet": "tenet.predictor",
 }
 
-__all__ = ["ClassFeatures", "Detections", "ModelConfig", "TenetError", "__version__", "build_detector"]
+__all__ = [
+    "ClassBank",
+    "ClassFeatures",
+    "Detections",
+    "ModelConfig",
+    "Tenet",
+    "TenetError",
+    "__version__",
+    "build_detector",
+]
 
 
 def __getattr__(name: str) -> object:

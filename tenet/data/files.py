@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -17,20 +17,25 @@ from tenet.errors import DataError
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write `path` in one step: a reader sees the old file or the new one, never a half."""
+    write_chunks(path, (content,))
+
+
+def write_chunks(path: Path, chunks: Iterable[bytes]) -> None:
+    """`write_bytes` of a file that is too large to be in memory at once."""
     try:
-        _write_bytes(path, content)
+        _write_chunks(path, chunks)
     except OSError as error:
         raise DataError(
             f"{path}: expected to write there, but it cannot be done ({error.strerror})"
         ) from error
 
 
-def _write_bytes(path: Path, content: bytes) -> None:
+def _write_chunks(path: Path, chunks: Iterable[bytes]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
+            stream.writelines(chunks)
             stream.flush()
             os.fsync(stream.fileno())
         # mkstemp gives 0600; a data set is meant to be read by others as any new file is.

@@ -1,0 +1,291 @@
+"""ClassBank: what the detector was shown, by name. Register shots, save, load, merge.
+
+A class is encoded once, when its shots change; detecting never encodes a shot. All other classes stay
+untouched. Shots count from 0 everywhere, as in `Detections.shots`.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenet.bank_file import BankFile, Maker, write_bank
+from tenet.class_names import check_name
+from tenet.errors import DataError, InputError, WeightsError
+from tenet.registration import Registration, judge
+from tenet.runtime.protocol import Runtime
+from tenet.shot_inputs import ShotLike, read_shots
+from tenet.sizes import SeenSize
+from tenet.stored_class import StoredClass, store
+from tenet.stored_shots import StoredShot, runtime_shots
+from tenet.structures import ClassFeatures
+
+Progress = Callable[[Iterable[Any], int], Iterable[Any]]
+"""Gives the items back one by one while it shows how far they are: (items, their number)."""
+
+KEPT = 500
+"""Classes whose features stay unpacked in memory; others are read again from the file (about 0.2 ms)."""
+
+
+class ClassBank:
+    """Classes by name, each with any number of shots.
+
+    model  a `Tenet`, or its runtime. Features are of use to the model alone that made them: its
+           fingerprint is in the file.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._runtime: Runtime | None = _runtime_of(model)
+        self._maker = Maker(self._runtime.name, self._runtime.fingerprint, self._runtime.support_size)
+        self._classes: dict[str, StoredClass] = {}
+        self._unpacked: OrderedDict[str, ClassFeatures] = OrderedDict()
+        self._lock = Lock()
+        self._file: BankFile | None = None
+
+    # ---- what is in it
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The classes, in the order in which they came."""
+        return tuple(self._classes)
+
+    def __len__(self) -> int:
+        return len(self._classes)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._classes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __repr__(self) -> str:
+        return f"ClassBank({len(self)} classes, {self.shot_count} shots, model {self.model_name})"
+
+    @property
+    def model_name(self) -> str:
+        """The model that encoded the classes."""
+        return self._maker.model
+
+    @property
+    def fingerprint(self) -> str:
+        """Another one whenever the same shots would give other features."""
+        return self._maker.fingerprint
+
+    @property
+    def shot_count(self) -> int:
+        """Shots of all classes."""
+        return sum(len(stored) for stored in self._classes.values())
+
+    @property
+    def runtime(self) -> Runtime:
+        """The network; a bank that was opened for reading has none."""
+        if self._runtime is None:
+            raise InputError(
+                "bank: expected one with a model, but it was opened for reading; "
+                "use ClassBank.load(path, model)"
+            )
+        return self._runtime
+
+    def features(self, name: str) -> ClassFeatures:
+        """The class as the network knows it; of a loaded bank it is read now."""
+        with self._lock:
+            found = self._unpacked.pop(name, None) or self._stored(name).features()
+            self._unpacked[name] = found
+            if len(self._unpacked) > KEPT:
+                self._unpacked.popitem(last=False)
+        return found
+
+    def seen(self, name: str) -> list[SeenSize]:
+        """How large each shot was."""
+        return self._stored(name).seen()
+
+    def shots(self, name: str) -> list[StoredShot]:
+        """Everything that is kept of the shots: crops and scenes as JPEG, with their boxes."""
+        return self._stored(name).shots()
+
+    def thumbnails(self, name: str) -> list[NDArray[np.uint8]]:
+        """The shots' crops, each (S, S, 3) uint8 RGB."""
+        return [shot.thumbnail() for shot in self.shots(name)]
+
+    def registration(self, name: str) -> Registration:
+        """How well the class is known, as when it was registered."""
+        stored = self._stored(name)
+        return judge(name, stored.ranks(), stored.seen())
+
+    # ---- what changes it
+
+    def register(
+        self, name: str, shots: ShotLike | Iterable[ShotLike], replace: bool = False
+    ) -> Registration:
+        """Show the detector a class, and hear how well it sees the shots.
+
+        shots    each a picture that is the crop itself, or (picture, (x1, y1, x2, y2)) in pixels of that
+                 picture, which tells more: how large the thing is, and what around it is not the thing
+        replace  forget the shots that the class has; otherwise a known class gets further ones
+
+        If one shot is bad, nothing is registered, and the error names it. A shot that the class has already
+        is left out.
+        """
+        check_name(name)
+        try:
+            read = read_shots(shots, self.runtime.support_size)
+        except (InputError, DataError) as error:
+            raise type(error)(f"{name}, {error}") from error
+        kept = [] if replace or name not in self else self.shots(name)
+        known = len(kept)
+        joined, notes = _join(kept, read)
+        if len(joined) > known:
+            self._put(name, self._encode(joined))
+        stored = self._stored(name)
+        return judge(name, stored.ranks(), stored.seen(), len(joined) - known, notes)
+
+    def remove(self, name: str, shot: int | None = None) -> None:
+        """Forget a class, or one of its shots (from 0); the class is encoded again from the others."""
+        stored = self._stored(name)
+        if shot is None:
+            self._drop(name)
+            return
+        if not isinstance(shot, int) or not 0 <= shot < len(stored):
+            raise InputError(f"{name}: expected a shot from 0 to {len(stored) - 1}, got {shot!r}")
+        if len(stored) == 1:
+            raise InputError(f"{name}: expected to keep a shot, but it has this one only; remove the class")
+        shots = stored.shots()
+        self._put(name, self._encode([*shots[:shot], *shots[shot + 1 :]]))
+
+    def rename(self, name: str, new: str) -> None:
+        """Call a class otherwise; it keeps its place."""
+        self._stored(name)
+        if check_name(new) in self and new != name:
+            raise InputError(f"{new}: expected a name that is free, but the bank has it; remove that first")
+        classes = {new if old == name else old: stored for old, stored in self._classes.items()}
+        self._drop(name)
+        self._classes = classes
+
+    def merge(self, other: "ClassBank") -> dict[str, Registration]:
+        """Take in the classes of another bank of the same model. A class that both have gets the shots of
+        both, each once, and is encoded again: those are returned."""
+        if other.fingerprint != self.fingerprint:
+            raise WeightsError(
+                f"merge: expected a bank of {_called(self._maker)}, got {_called(other._maker)}; rebuild "
+                "it first: `tenet classes BANK --rebuild`, or ClassBank.load(path, model, rebuild=True)"
+            )
+        fresh, answers = {}, {}
+        for name, stored in other._classes.items():
+            if name not in self:
+                fresh[name] = stored
+                continue
+            kept = self.shots(name)
+            joined, _ = _join(kept, [(shot, "") for shot in stored.shots()])
+            if len(joined) > len(kept):
+                fresh[name] = merged = self._encode(joined)
+                answers[name] = judge(name, merged.ranks(), merged.seen(), len(joined) - len(kept))
+        # Nothing above changed the bank: a merge that fails half-way leaves it as it was.
+        for name, stored in fresh.items():
+            self._put(name, stored)
+        return answers
+
+    # ---- files
+
+    def save(self, path: Path | str) -> None:
+        """Write the bank in one step; where that fails, a file that was there stays as it was."""
+        target = Path(path)
+        own = self._file if self._file is not None and _same_file(self._file.path, target) else None
+        write_bank(target, self._maker, self._classes, close=own)
+        if own is not None:
+            self._file = BankFile(target)
+            self._classes = dict(self._file.classes)
+
+    @staticmethod
+    def open(path: Path | str) -> "ClassBank":
+        """A bank without a model: to list, remove, rename, merge and save, not to register or detect."""
+        bank = ClassBank.__new__(ClassBank)
+        bank._file = BankFile(Path(path))
+        bank._runtime, bank._maker = None, bank._file.maker
+        bank._classes, bank._unpacked, bank._lock = dict(bank._file.classes), OrderedDict(), Lock()
+        return bank
+
+    @staticmethod
+    def load(
+        path: Path | str, model: Any, rebuild: bool = False, progress: Progress | None = None
+    ) -> "ClassBank":
+        """A saved bank, for the model that made it; classes are read as they are asked for.
+
+        rebuild  a bank of another model is encoded anew from its stored shots, which takes as long as
+                 registering them; otherwise it is refused. The file stays as it is until `save`.
+        """
+        bank = ClassBank.open(path)
+        runtime = _runtime_of(model)
+        old, new = bank._maker, Maker(runtime.name, runtime.fingerprint, runtime.support_size)
+        bank._runtime, bank._maker = runtime, new
+        if old.fingerprint == new.fingerprint:
+            return bank
+        if not rebuild:
+            raise WeightsError(
+                f"{path}: expected a bank of {_called(new)}, got one of {_called(old)}; rebuild it from its "
+                "stored shots: `tenet classes BANK --rebuild`, or rebuild=True in Python"
+            )
+        names: Iterable[str] = bank.names if progress is None else progress(bank.names, len(bank))
+        bank._classes = {name: bank._encode(bank.shots(name)) for name in names}
+        return bank
+
+    # ---- within
+
+    def _stored(self, name: str) -> StoredClass:
+        if name in self._classes:
+            return self._classes[name]
+        like = get_close_matches(str(name), self.names, 3, 0) or ["none: the bank is empty"]
+        raise InputError(f"class {name!r}: expected one of the bank's, such as {', '.join(like)}")
+
+    def _encode(self, shots: Sequence[StoredShot]) -> StoredClass:
+        runtime = self.runtime
+        return store(shots, runtime.encode_shots(runtime_shots(shots, runtime.support_size)))
+
+    def _put(self, name: str, stored: StoredClass) -> None:
+        with self._lock:
+            self._unpacked.pop(name, None)
+            self._classes[name] = stored
+
+    def _drop(self, name: str) -> None:
+        with self._lock:
+            self._unpacked.pop(name, None)
+            del self._classes[name]
+
+
+def _join(
+    kept: Sequence[StoredShot], more: Sequence[tuple[StoredShot, str]]
+) -> tuple[list[StoredShot], list[str]]:
+    """Shots, then further ones that are not among them, and the notes about those, by their new number."""
+    joined, notes = list(kept), []
+    rows = {shot.source: row for row, shot in enumerate(kept)}
+    for shot, note in more:
+        if shot.source in rows:
+            notes.append(f"one shot is the same as shot {rows[shot.source]} and was left out")
+            continue
+        rows[shot.source] = len(joined)
+        if note:
+            notes.append(f"shot {len(joined)}: {note}")
+        joined.append(shot)
+    return joined, notes
+
+
+def _runtime_of(model: Any) -> Runtime:
+    runtime = getattr(model, "runtime", model)
+    if not all(hasattr(runtime, name) for name in ("name", "fingerprint", "support_size", "encode_shots")):
+        raise InputError(
+            f"bank: expected a model of Tenet.load() or its runtime, got {type(model).__name__}; "
+            "to read a bank without a model use ClassBank.open(path)"
+        )
+    return runtime
+
+
+def _called(maker: Maker) -> str:
+    return f"model {maker.model} ({maker.fingerprint[:12]})"
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve()
