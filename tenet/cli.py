@@ -17,12 +17,14 @@ from tenet.version import __version__
 COMMANDS: dict[str, tuple[str, str]] = {
     "bench": ("tenet.commands.bench", "measure speed and memory, as ratios within one run"),
     "cache": ("tenet.commands.cache", "compute the frozen encoder's maps once, for training"),
+    "classes": ("tenet.commands.classes", "list the classes of a bank; remove, rename, merge, rebuild"),
     "data": ("tenet.commands.data", "check, repair, convert, split and make sets of annotated pictures"),
     "demo": ("tenet.commands.demo", "see the detector at work on a photograph"),
     "detect": ("tenet.commands.detect", "find the classes of a bank in pictures, folders and videos"),
     "evaluate": ("tenet.commands.evaluate", "measure a detector: shots × seeds, base and novel"),
     "finetune": ("tenet.commands.finetune", "fine-tune a detector on a few shots, of your own set too"),
     "models": ("tenet.commands.models", "list the configurations, or print one with its size"),
+    "register": ("tenet.commands.register", "show the detector a class, into a bank file"),
     "score": ("tenet.commands.score", "score detections against ground truth"),
     "train": ("tenet.commands.train", "meta-train a detector by a recipe"),
 }

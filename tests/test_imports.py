@@ -29,6 +29,8 @@ NEVER = {
     "sources.py": LIGHT,
     "videos.py": LIGHT,
     "results": LIGHT,
+    **dict.fromkeys(("bank.py", "bank_file.py", "class_names.py", "registration.py"), LIGHT),
+    **dict.fromkeys(("shot_inputs.py", "stored_class.py", "stored_shots.py"), LIGHT),
     "cli.py": {"torch", "numpy", "tenet.models", "tenet.ops"},
     "ops": {"tenet.models", "tenet.config", "tenet.structures", "pathlib", "os"},
     "data": {"torch", "tenet.models", "tenet.ops", "tenet.scoring", "tenet.commands"},

@@ -1,0 +1,41 @@
+"""What the commands on banks share: their model, and how a shot is written on the command line."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tenet.errors import InputError
+
+if TYPE_CHECKING:
+    from tenet.predictor import Tenet
+
+Box = tuple[float, float, float, float]
+
+
+def add_model_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", metavar="NAME", help="the model (default: the one that comes with tenet)")
+
+
+def load_model(name: str | None) -> "Tenet":
+    """The model of `--model`."""
+    from tenet.predictor import Tenet
+
+    return Tenet.load(name) if name else Tenet.load()
+
+
+def parse_shot(text: str) -> tuple[Path, Box | None]:
+    """`IMAGE` or `IMAGE:x,y,w,h`, as a path and a box (xyxy in pixels of that picture).
+
+    A path may have colons and commas of its own (a drive letter, a time of day): what exists under the
+    whole text is a path, and only what follows the last colon can be a box.
+    """
+    path, colon, tail = text.rpartition(":")
+    if not colon or not path or "," not in tail or "/" in tail or "\\" in tail or Path(text).exists():
+        return Path(text), None
+    try:
+        x, y, width, height = (float(word) for word in tail.split(","))
+    except ValueError:
+        raise InputError(f"{text}: expected IMAGE:x,y,w,h with four numbers, got {tail!r}") from None
+    if not (width > 0 and height > 0):
+        raise InputError(f"{text}: expected a box x,y,w,h with w and h above 0, got {tail!r}")
+    return Path(path), (x, y, x + width, y + height)
