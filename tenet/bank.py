@@ -40,12 +40,14 @@ class ClassBank:
     """
 
     def __init__(self, model: Any) -> None:
-        self._runtime: Runtime | None = _runtime_of(model)
-        self._maker = Maker(self._runtime.name, self._runtime.fingerprint, self._runtime.support_size)
-        self._classes: dict[str, StoredClass] = {}
+        runtime = _runtime_of(model)
+        self._begin(runtime, _maker_of(runtime), None)
+
+    def _begin(self, runtime: Runtime | None, maker: Maker, file: BankFile | None) -> None:
+        self._runtime, self._maker, self._file = runtime, maker, file
+        self._classes: dict[str, StoredClass] = dict(file.classes) if file is not None else {}
         self._unpacked: OrderedDict[str, ClassFeatures] = OrderedDict()
         self._lock = Lock()
-        self._file: BankFile | None = None
 
     # ---- what is in it
 
@@ -204,9 +206,8 @@ class ClassBank:
     def open(path: Path | str) -> "ClassBank":
         """A bank without a model: to list, remove, rename, merge and save, not to register or detect."""
         bank = ClassBank.__new__(ClassBank)
-        bank._file = BankFile(Path(path))
-        bank._runtime, bank._maker = None, bank._file.maker
-        bank._classes, bank._unpacked, bank._lock = dict(bank._file.classes), OrderedDict(), Lock()
+        file = BankFile(Path(path))
+        bank._begin(None, file.maker, file)
         return bank
 
     @staticmethod
@@ -220,7 +221,7 @@ class ClassBank:
         """
         bank = ClassBank.open(path)
         runtime = _runtime_of(model)
-        old, new = bank._maker, Maker(runtime.name, runtime.fingerprint, runtime.support_size)
+        old, new = bank._maker, _maker_of(runtime)
         bank._runtime, bank._maker = runtime, new
         if old.fingerprint == new.fingerprint:
             return bank
@@ -281,6 +282,10 @@ def _runtime_of(model: Any) -> Runtime:
             "to read a bank without a model use ClassBank.open(path)"
         )
     return runtime
+
+
+def _maker_of(runtime: Runtime) -> Maker:
+    return Maker(runtime.name, runtime.fingerprint, runtime.support_size)
 
 
 def _called(maker: Maker) -> str:

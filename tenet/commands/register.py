@@ -73,7 +73,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _existing(path: Path, box: object) -> object:
     if not path.is_file():
-        raise InputError(f"{path}: expected a picture, but there is no such file")
+        found = "found a folder" if path.is_dir() else "but there is no such file"
+        raise InputError(f"{path}: expected a picture, {found}")
     return path if box is None else (path, box)
 
 
