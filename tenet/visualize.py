@@ -1,34 +1,106 @@
-"""Pictures that people look at: boxes drawn in, and many pictures on one sheet."""
+"""Pictures that people look at: what was found, what was shown, and many pictures on one sheet.
+
+Pictures are (H, W, 3) uint8 RGB and are never changed; boxes are xyxy in pixels of the picture beside them.
+Needs Pillow and numpy alone.
+"""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 from PIL import Image, ImageDraw
 
-from tenet.runtime.protocol import Picture
+from tenet.colours import SHOT_COLOUR, class_colour
+from tenet.errors import InputError
+from tenet.lettering import font_of, line_height, shortened, writable
+from tenet.marks import Mark, Picture, draw_marks
 from tenet.structures import Detections
 
+PAPER, INK = (250, 250, 247), (29, 33, 38)
+MOST_SHEET_PIXELS = 80_000_000
 
-def draw_detections(picture: Picture, detections: Detections) -> Picture:
-    """A copy of the picture with each box, xyxy in its pixels, and its class and score."""
-    image = Image.fromarray(picture)
-    draw = ImageDraw.Draw(image)
-    for box, name, score in zip(detections.boxes.tolist(), detections.names, detections.scores, strict=True):
-        draw.rectangle(box, outline=(255, 140, 0), width=2)
-        draw.text((box[0] + 3, box[1] + 3), f"{name} {score:.2f}", fill=(255, 255, 255))
-    return np.array(image)
+
+def draw_detections(
+    picture: Picture,
+    detections: Detections,
+    names: Sequence[str] | None = None,
+    *,
+    scores: bool = True,
+    font: Path | None = None,
+) -> Picture:
+    """A copy of the picture with a box, class and score for each detection, the surest on top.
+
+    detections  boxes xyxy in pixels of `picture`
+    names       of the classes, by label; those of the detections by default
+    font        a TrueType file for names that the built-in font cannot write
+    """
+    known = detections.classes if names is None else tuple(names)
+    marks = []
+    for row in np.argsort(-detections.scores, kind="stable").tolist():
+        label = int(detections.labels[row])
+        name = known[label] if 0 <= label < len(known) else f"class {label}"
+        score = f"{detections.scores[row]:.2f}" if scores else ""
+        x1, y1, x2, y2 = detections.boxes[row].tolist()
+        shown = writable(name, font) or f"#{label}"
+        marks.append(Mark((x1, y1, x2, y2), class_colour(name), shown, score))
+    return draw_marks(picture, marks, font)
+
+
+def draw_shots(
+    picture: Picture, boxes: ArrayLike, labels: Sequence[str] | None = None, font: Path | None = None
+) -> Picture:
+    """A copy of the picture with the things that were shown to the detector, in white.
+
+    boxes   (n, 4) xyxy in pixels of `picture`
+    labels  a word for each; `shot 1`, `shot 2`, … by default
+    """
+    rows = np.asarray(boxes, np.float64).reshape(-1, 4)
+    if not np.isfinite(rows).all():
+        raise InputError("boxes: expected finite numbers (x1, y1, x2, y2), got NaN or infinity")
+    if labels is not None and len(labels) != len(rows):
+        raise InputError(f"labels: expected {len(rows)}, one for each box, got {len(labels)}")
+    marks = []
+    for number, (x1, y1, x2, y2) in enumerate(rows.tolist(), 1):
+        text = f"shot {number}" if labels is None else writable(labels[number - 1], font)
+        marks.append(Mark((x1, y1, x2, y2), SHOT_COLOUR, text or f"#{number}"))
+    return draw_marks(picture, marks, font)
 
 
 def contact_sheet(
     pictures: Sequence[Picture], captions: Sequence[str], columns: int = 4, cell: int = 320
 ) -> Picture:
-    """The pictures in cells, row by row, each with its caption."""
-    rows = -(-len(pictures) // columns)
-    sheet = Image.new("RGB", (min(columns, len(pictures)) * cell, rows * cell), (255, 255, 255))
-    for place, (picture, caption) in enumerate(zip(pictures, captions, strict=True)):
-        small = Image.fromarray(picture)
-        small.thumbnail((cell - 8, cell - 24))
-        corner = (place % columns * cell + 4, place // columns * cell + 4)
-        sheet.paste(small, corner)
-        ImageDraw.Draw(sheet).text((corner[0], corner[1] + cell - 20), caption, fill=(0, 0, 0))
+    """All pictures on one sheet, each within `cell` × `cell` pixels, with a caption of one line below."""
+    if len(pictures) != len(captions):
+        raise InputError(f"captions: expected {len(pictures)}, one for each picture, got {len(captions)}")
+    if columns < 1 or cell < 16:
+        raise InputError(f"sheet: expected at least 1 column of 16 pixels, got {columns} of {cell}")
+    columns = max(1, min(columns, len(pictures)))
+    gap, face = max(4, cell // 20), font_of(max(10, cell // 22))
+    images = [fitted(picture, cell, cell) for picture in pictures]
+    rows = [images[start : start + columns] for start in range(0, len(images), columns)]
+    heights = [max(image.height for image in row) + gap // 2 + line_height(face) for row in rows]
+    width, height = columns * (cell + gap) + gap, sum(tall + gap for tall in heights) + gap
+    if width * height > MOST_SHEET_PIXELS:
+        raise InputError(
+            f"sheet: expected at most {MOST_SHEET_PIXELS // 1_000_000} million pixels, got {width} x {height}; "
+            "make cells smaller, or several sheets"
+        )
+    sheet = Image.new("RGB", (width, height), PAPER)
+    pen = ImageDraw.Draw(sheet)
+    for number, (image, caption) in enumerate(zip(images, captions, strict=True)):
+        row, column = divmod(number, columns)
+        left, top = gap + column * (cell + gap), gap + sum(tall + gap for tall in heights[:row])
+        under = top + heights[row] - line_height(face)
+        sheet.paste(image, (left + (cell - image.width) // 2, under - gap // 2 - image.height))
+        text = shortened(writable(caption) or f"#{number + 1}", face, cell)
+        pen.text((left, under), text, fill=INK, font=face)
     return np.array(sheet)
+
+
+def fitted(picture: Picture, width: int, height: int) -> Image.Image:
+    """The whole picture, as large as it can be within `width` × `height`."""
+    image = Image.fromarray(np.ascontiguousarray(picture))
+    scale = min(width / image.width, height / image.height)
+    size = max(1, round(image.width * scale)), max(1, round(image.height * scale))
+    return image.resize(size, Image.Resampling.LANCZOS if scale < 1 else Image.Resampling.BICUBIC)
