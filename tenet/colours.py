@@ -34,7 +34,13 @@ WHITE: Colour = (255, 255, 255)
 # Knots of the heat map's colours in Oklab: lightness rises in a straight line, so that equal steps of
 # the map look equal, and the colours can still be told apart in a grey print.
 _HEAT_KNOTS = np.array(
-    [(0.22, 0.01, -0.09), (0.405, 0.115, -0.105), (0.59, 0.175, 0.035), (0.775, 0.075, 0.14), (0.96, -0.025, 0.1)]
+    [
+        (0.22, 0.01, -0.09),
+        (0.405, 0.115, -0.105),
+        (0.59, 0.175, 0.035),
+        (0.775, 0.075, 0.14),
+        (0.96, -0.025, 0.1),
+    ]
 )
 _RGB_TO_CONES = np.array(
     [

@@ -52,7 +52,7 @@ def look_for(width: int, height: int) -> Look:
 
 
 def draw_marks(picture: Picture, marks: Sequence[Mark], font: Path | None = None) -> Picture:
-    """A copy of the picture (H, W, 3) with its marks, the first on top. Boxes xyxy in the picture's pixels."""
+    """A copy of the picture (H, W, 3) with its marks, the first on top. Boxes xyxy in its pixels."""
     if picture.ndim != 3 or picture.shape[2] != 3 or picture.dtype != np.uint8 or picture.size == 0:
         raise InputError(f"picture: expected (H, W, 3) uint8, got {picture.shape} {picture.dtype}")
     height, width = picture.shape[:2]
@@ -145,9 +145,7 @@ def _candidates(box: Place, wide: int, tall: int, look: Look) -> list[tuple[int,
 
 def _hits(place: Place, taken: NDArray[np.int64]) -> bool:
     x1, y1, x2, y2 = place
-    return bool(
-        ((taken[:, 0] <= x2) & (taken[:, 2] >= x1) & (taken[:, 1] <= y2) & (taken[:, 3] >= y1)).any()
-    )
+    return bool(((taken[:, 0] <= x2) & (taken[:, 2] >= x1) & (taken[:, 1] <= y2) & (taken[:, 3] >= y1)).any())
 
 
 def _draw_label(

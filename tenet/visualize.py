@@ -83,8 +83,8 @@ def contact_sheet(
     width, height = columns * (cell + gap) + gap, sum(tall + gap for tall in heights) + gap
     if width * height > MOST_SHEET_PIXELS:
         raise InputError(
-            f"sheet: expected at most {MOST_SHEET_PIXELS // 1_000_000} million pixels, got {width} x {height}; "
-            "make cells smaller, or several sheets"
+            f"sheet: expected at most {MOST_SHEET_PIXELS // 1_000_000} million pixels, "
+            f"got {width} x {height}; make cells smaller, or several sheets"
         )
     sheet = Image.new("RGB", (width, height), PAPER)
     pen = ImageDraw.Draw(sheet)

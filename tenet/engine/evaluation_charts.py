@@ -2,16 +2,14 @@
 take their colours from the page, so that they follow its dark and its light look. Loads no torch.
 """
 
-import base64
-import io
 from collections.abc import Sequence
 from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from tenet.engine.evaluation_examples import MISSED, Mark
+from tenet.html_parts import data_uri
 from tenet.scoring.report import Scores, Spread
 
 HUES = (211, 28, 140, 340, 265, 52, 180, 0, 95, 310)
@@ -117,15 +115,6 @@ def picture(pixels: NDArray[np.uint8], marks: Sequence[Mark], longest: int = 460
             )
         parts.append("</g>")
     return "".join(parts) + "</svg>"
-
-
-def data_uri(pixels: NDArray[np.uint8], longest: int) -> str:
-    """A picture as a JPEG inside the page, its longer side at most `longest` pixels."""
-    image = Image.fromarray(pixels)
-    image.thumbnail((longest, longest), Image.Resampling.LANCZOS)
-    stream = io.BytesIO()
-    image.save(stream, "JPEG", quality=82)
-    return "data:image/jpeg;base64," + base64.b64encode(stream.getvalue()).decode("ascii")
 
 
 def _short(text: str, most: int) -> str:

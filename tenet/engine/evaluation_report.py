@@ -6,9 +6,10 @@ from pathlib import Path
 from tenet.data.episodes import support_set
 from tenet.data.files import write_text
 from tenet.data.shots import ShotList
-from tenet.engine.evaluation_charts import bars, curves, data_uri, picture
+from tenet.engine.evaluation_charts import bars, curves, picture
 from tenet.engine.evaluation_examples import Scene, choose_scenes
 from tenet.engine.evaluation_result import Evaluation, versions
+from tenet.html_parts import data_uri, page
 from tenet.scoring.report import TITLES, Spread, Summary
 
 MOST_THUMBNAILS = 5
@@ -36,12 +37,7 @@ def report_html(evaluation: Evaluation) -> str:
         *_scenes(evaluation),
         _foot(evaluation),
     ]
-    title = escape(f"{evaluation.model} on {evaluation.plan.test.name}")
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{title}</title><style>{STYLE}</style></head><body><main>{''.join(body)}</main></body></html>\n"
-    )
+    return page(f"{evaluation.model} on {evaluation.plan.test.name}", STYLE, "".join(body))
 
 
 def _head(evaluation: Evaluation) -> str:
@@ -173,36 +169,18 @@ def _foot(evaluation: Evaluation) -> str:
 
 
 STYLE = """
-:root{color-scheme:light dark;--bg:#f7f7f4;--card:#fff;--ink:#1d2126;--soft:#667;--rule:#dcdcd4;
-  --accent:#2563b8; --l:42%;--right:#0a9d54;--wrong:#d92f2f;--missed:#f2c200}
-@media(prefers-color-scheme:dark){:root{--bg:#14171b;--card:#1d2228;--ink:#e8eaed;--soft:#9aa3ad;
-  --rule:#333a43; --accent:#6ea8f5;--l:66%;--right:#19c46d;--wrong:#ff5a52;--missed:#ffd83a}}
-*{box-sizing:border-box}
-body{margin:0;background:var(--bg);color:var(--ink);
-  font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
-main{max-width:1160px;margin:0 auto;padding:32px 20px 48px}
-h1{font-size:30px;line-height:1.2;margin:.1em 0 .3em}
-h1 small{font-weight:400;color:var(--soft);font-size:.75em}
-h2{font-size:17px;margin:0 0 10px}
-header p{max-width:80ch;margin:.3em 0}
-.kicker{color:var(--accent);font-weight:600;letter-spacing:.02em}
-section{margin-top:28px}
+:root{--right:#0a9d54;--wrong:#d92f2f;--missed:#f2c200}
+@media(prefers-color-scheme:dark){:root{--right:#19c46d;--wrong:#ff5a52;--missed:#ffd83a}}
 .tiles{display:flex;flex-wrap:wrap;gap:12px;align-items:end}
 .tiles div{background:var(--card);border:1px solid var(--rule);border-radius:10px;padding:12px 18px;
   min-width:130px}
 .tiles b{display:block;font-size:24px;font-variant-numeric:tabular-nums}
 .tiles span,.tiles p{color:var(--soft);margin:0}
 .tiles p{flex-basis:100%;font-size:13px}
-.wide{overflow-x:auto}
-table{border-collapse:collapse;width:100%;background:var(--card);border:1px solid var(--rule);
-  font-variant-numeric:tabular-nums}
-th,td{padding:6px 14px;text-align:right;border-bottom:1px solid var(--rule);white-space:nowrap}
-th:first-child{text-align:left;font-weight:500}
-thead th{color:var(--soft);font-weight:600}
 tr.group th,tr.group td{font-weight:700;background:color-mix(in srgb,var(--accent) 10%,transparent)}
 tr.other th,tr.other td{color:var(--soft);font-size:13px;padding-block:3px}
 .two{display:grid;grid-template-columns:repeat(auto-fit,minmax(400px,1fr));gap:20px;align-items:start}
-.two>div,figure{background:var(--card);border:1px solid var(--rule);border-radius:10px;padding:14px}
+.two>div{background:var(--card);border:1px solid var(--rule);border-radius:10px;padding:14px}
 .chart{width:100%;height:auto;display:block}
 .grid{stroke:var(--rule);stroke-width:1}
 .tick,.name{fill:var(--soft);font-size:11px}
@@ -216,10 +194,7 @@ tr.other th,tr.other td{color:var(--soft);font-size:13px;padding-block:3px}
   background:hsl(var(--h) 65% var(--l))}
 .legend .mean i{background:var(--ink)}
 .cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(262px,1fr));gap:14px;align-items:start}
-figure{margin:0;padding:0;overflow:hidden}
 .scene{display:block;width:100%;height:auto;background:#0002}
-figcaption{padding:8px 12px 2px;display:flex;flex-direction:column}
-figcaption span{color:var(--soft);font-size:12px;overflow-wrap:anywhere}
 .shots{display:flex;gap:5px;align-items:center;padding:4px 12px 12px;font-size:12px;color:var(--soft);
   flex-wrap:wrap}
 .shots span{flex-basis:100%}
@@ -237,5 +212,4 @@ figcaption span{color:var(--soft);font-size:12px;overflow-wrap:anywhere}
 .key.right{background:#067a40}
 .key.wrong{background:#b81d1d}
 .key.missed{background:var(--missed);color:#2b2300;outline:2px dashed var(--bg);outline-offset:-2px}
-footer{margin-top:36px;color:var(--soft);font-size:12px}
 """
