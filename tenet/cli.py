@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("tenet.commands.demo", "see the detector at work on a photograph"),
     "detect": ("tenet.commands.detect", "find the classes of a bank in pictures, folders and videos"),
     "evaluate": ("tenet.commands.evaluate", "measure a detector: shots × seeds, base and novel"),
+    "explain": ("tenet.commands.explain", "show why something was found in a picture"),
     "finetune": ("tenet.commands.finetune", "fine-tune a detector on a few shots, of your own set too"),
     "models": ("tenet.commands.models", "list the configurations, or print one with its size"),
     "register": ("tenet.commands.register", "show the detector a class, into a bank file"),

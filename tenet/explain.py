@@ -37,6 +37,9 @@ class Bank(Protocol):
 
     def thumbnails(self, name: str) -> Sequence[Picture]: ...
 
+    def shots(self, name: str) -> Sequence[Any]:
+        """Each with `box`: the thing, xyxy in pixels of its thumbnail."""
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -165,18 +168,7 @@ def cut(picture: Picture, box: NDArray[np.float32]) -> Picture:
 
 def things(bank: Bank, name: str) -> tuple[Picture, ...]:
     """The shots of a class without context and padding: the part that the network's maps cover."""
-    crops = tuple(bank.thumbnails(name))
-    # A bank that knows the object inside each crop says so; else only the black bars can be told apart.
-    boxes = getattr(bank, "boxes", None)
-    if boxes is None:
-        return tuple(_unpadded(crop) for crop in crops)
-    return tuple(cut(crop, np.asarray(box, np.float32)) for crop, box in zip(crops, boxes(name), strict=True))
-
-
-def _unpadded(crop: Picture) -> Picture:
-    """A crop without the black bars that made it square; JPEG leaves traces in them."""
-    lit = crop.max(2) > 16
-    rows, columns = np.flatnonzero(lit.mean(1) > 0.02), np.flatnonzero(lit.mean(0) > 0.02)
-    if not len(rows) or not len(columns):
-        return crop
-    return crop[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    return tuple(
+        cut(crop, np.asarray(shot.box, np.float32))
+        for crop, shot in zip(bank.thumbnails(name), bank.shots(name), strict=True)
+    )

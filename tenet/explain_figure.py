@@ -81,7 +81,8 @@ def _legend(sheet: Image.Image, corner: tuple[int, int], title: str, note: str) 
     texts = (
         "FO, HO: where the first-order and the high-order token of the relation head look. FO + HO is their "
         "average; spatial is how much a position is looked at by the others, max-pooled.",
-        "Bars: how alike the region and each shot are, as a cosine; the shot that matched best is in blue.",
+        "Bars: how alike the region and each shot are, as a cosine; the shot that matched best is in blue. "
+        "Shots count from 0.",
     )
     for text in texts:
         y = _paragraph(pen, (left, y + 8), text, 15, SOFT, most)
@@ -104,7 +105,12 @@ def _row(sheet: Image.Image, top: int, explained: Explained, row: int) -> None:
     panel = _pair_panel(region, example, best_pairs(reason.pairs[shot]), reason.pairs[shot].shape)
     sheet.paste(panel, (MARGIN, y))
     _say(pen, (MARGIN, y - 24), "found in the picture", 15)
-    _say(pen, (MARGIN + PAIR_CELL + BRIDGE, y - 24), f"best shot: {shot + 1} of {len(thumbnails)}", 15)
+    _say(
+        pen,
+        (MARGIN + PAIR_CELL + BRIDGE, y - 24),
+        f"best of {len(thumbnails)} shots: shot {shot}" if len(thumbnails) > 1 else "the shot",
+        15,
+    )
     for line, (picture, maps) in enumerate(((region, reason.region), (example, reason.shots[shot]))):
         _side_text(sheet, "found" if line == 0 else "shot", MAPS_LEFT - 28, y + line * (CELL + GAP))
         for column, (key, title, says) in enumerate(MAPS):
@@ -203,7 +209,7 @@ def _bars(
         pen.rectangle((left, y, left + small - 1, y + small - 1), fill=NIGHT)
         sheet.paste(image, (left + (small - image.width) // 2, y + (small - image.height) // 2))
         x = left + small + 12
-        _say(pen, (x, y + 1), f"shot {shot + 1}", 13, INK if shot == best else SOFT)
+        _say(pen, (x, y + 1), f"shot {shot}", 13, INK if shot == best else SOFT)
         pen.rectangle((x, y + 22, x + track, y + 36), fill=RULE)
         length = round(min(max(value, 0.0), 1.0) * track)
         if length:

@@ -48,25 +48,26 @@ class PageItem:
     figure: bool = False
 
 
-def write_page(path: Path | str, title: str, items: Sequence[PageItem]) -> None:
-    """Write the page, whole or not at all."""
-    write_text(Path(path), page_html(title, items))
+def write_page(path: Path | str, title: str, items: Sequence[PageItem], note: str = "") -> None:
+    """Write the page, whole or not at all. `note` is a sentence below the title."""
+    write_text(Path(path), page_html(title, items, note))
 
 
-def page_html(title: str, items: Sequence[PageItem]) -> str:
+def page_html(title: str, items: Sequence[PageItem], note: str = "") -> str:
     """The whole page."""
     longest = next((side for count, side in SMALLER if len(items) >= count), LONGEST)
     cards = [_card(item, FIGURE if item.figure else longest) for item in items[:MOST_PICTURES]]
     left = len(items) - len(cards)
     more = f"<p class='none'>and {left:,} more pictures</p>" if left else ""
-    body = "".join((_head(title, items), *cards, more, _foot()))
+    body = "".join((_head(title, items, note), *cards, more, _foot()))
     # A lone surrogate, as in a file name that is not UTF-8, cannot be written.
     return page(title, STYLE, body).encode("utf-8", "replace").decode("utf-8")
 
 
-def _head(title: str, items: Sequence[PageItem]) -> str:
+def _head(title: str, items: Sequence[PageItem], note: str) -> str:
     looked = [item.detections for item in items if item.detections is not None]
-    pictures = f"{len(items):,} picture{'' if len(items) == 1 else 's'}"
+    shown = sum(not item.figure for item in items)
+    pictures = f"{shown:,} picture{'' if shown == 1 else 's'}"
     counts: dict[str, int] = {}
     for found in looked:
         for name, _, _ in _rows(found):
@@ -77,7 +78,8 @@ def _head(title: str, items: Sequence[PageItem]) -> str:
         f"<span>{_chip(name)} {count:,}</span>"
         for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_ROWS]
     )
-    return f"<header><h1>{escape(title)}</h1><p>{says}.</p><p class='chips'>{chips}</p></header>"
+    words = " ".join(part for part in (escape(note), f"{says}.") if part)
+    return f"<header><h1>{escape(title)}</h1><p>{words}</p><p class='chips'>{chips}</p></header>"
 
 
 def _card(item: PageItem, longest: int) -> str:
@@ -86,7 +88,8 @@ def _card(item: PageItem, longest: int) -> str:
     )
     alt = escape(item.title, quote=True)
     return (
-        f"<section class='card{' full' if item.figure else ''}'><h2>{escape(item.title)}</h2><p class='details'>{details}</p>"
+        f"<section class='card{' full' if item.figure else ''}'><h2>{escape(item.title)}</h2>"
+        f"<p class='details'>{details}</p>"
         f"<figure><img alt='{alt}' src='{data_uri(_marked(item, longest), longest)}'></figure>"
         f"{'' if item.detections is None else _table(item.detections)}</section>"
     )
@@ -117,7 +120,7 @@ def _table(found: Detections) -> str:
     for name, _, row in list(_rows(found))[:MOST_ROWS]:
         x1, y1, x2, y2 = found.boxes[row].tolist()
         cells = (f"{found.scores[row]:.2f}", f"{x1:.0f}", f"{y1:.0f}", f"{x2 - x1:.0f}", f"{y2 - y1:.0f}")
-        inner = "".join(f"<td>{cell}</td>" for cell in (*cells, str(int(found.shots[row]) + 1)))
+        inner = "".join(f"<td>{cell}</td>" for cell in (*cells, str(int(found.shots[row]))))
         rows.append(f"<tr><th>{_chip(name)}</th>{inner}</tr>")
     heads = "".join(f"<th>{head}</th>" for head in ("class", "score", "x", "y", "width", "height", "shot"))
     more = f"<p class='none'>and {len(found) - MOST_ROWS:,} more</p>" if len(found) > MOST_ROWS else ""
@@ -135,7 +138,10 @@ def _chip(name: str) -> str:
 
 
 def _foot() -> str:
-    return f"<footer>tenet {__version__}. Boxes are in pixels of the picture as it was given.</footer>"
+    return (
+        f"<footer>tenet {__version__}. Boxes are in pixels of the picture as it was given; "
+        "shots count from 0.</footer>"
+    )
 
 
 STYLE = """
@@ -148,9 +154,12 @@ STYLE = """
 .chips{display:flex;flex-wrap:wrap;gap:8px 16px}
 .chip{display:inline-block;padding:0 8px;border-radius:5px;font-weight:600;max-width:38ch;overflow:hidden;
   text-overflow:ellipsis;vertical-align:bottom}
+.card th,.card td{padding:5px 9px}
+.full figure{overflow-x:auto}
+.full img{min-width:1000px}
 .none{color:var(--soft);margin:0}
 @media(min-width:900px){.card{grid-template-columns:minmax(0,3fr) minmax(0,2fr);align-items:start}
   .card h2,.details,.full figure{grid-column:1/-1}
   .card .wide{max-height:600px;overflow:auto}}
-@media(max-width:600px){main{padding:20px 12px}th,td{padding:4px 8px}}
+@media(max-width:600px){main{padding:20px 12px}}
 """

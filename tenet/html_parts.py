@@ -5,12 +5,13 @@ phone. Whoever puts text into one escapes it: names of classes and files come fr
 """
 
 import base64
-import io
 from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+
+from tenet.data.images import encode_jpeg
 
 
 def page(title: str, style: str, body: str) -> str:
@@ -27,9 +28,7 @@ def data_uri(pixels: NDArray[np.uint8], longest: int) -> str:
     """A picture as a JPEG inside the page, its longer side at most `longest` pixels."""
     image = Image.fromarray(np.ascontiguousarray(pixels))
     image.thumbnail((longest, longest), Image.Resampling.LANCZOS)
-    stream = io.BytesIO()
-    image.save(stream, "JPEG", quality=82)
-    return "data:image/jpeg;base64," + base64.b64encode(stream.getvalue()).decode("ascii")
+    return "data:image/jpeg;base64," + base64.b64encode(encode_jpeg(np.array(image), 82)).decode("ascii")
 
 
 STYLE = """

@@ -53,7 +53,7 @@ def draw_shots(
     """A copy of the picture with the things that were shown to the detector, in white.
 
     boxes   (n, 4) xyxy in pixels of `picture`
-    labels  a word for each; `shot 1`, `shot 2`, … by default
+    labels  a word for each; `shot 0`, `shot 1`, … by default, as `Detections.shots` counts
     """
     rows = np.asarray(boxes, np.float64).reshape(-1, 4)
     if not np.isfinite(rows).all():
@@ -61,8 +61,8 @@ def draw_shots(
     if labels is not None and len(labels) != len(rows):
         raise InputError(f"labels: expected {len(rows)}, one for each box, got {len(labels)}")
     marks = []
-    for number, (x1, y1, x2, y2) in enumerate(rows.tolist(), 1):
-        text = f"shot {number}" if labels is None else writable(labels[number - 1], font)
+    for number, (x1, y1, x2, y2) in enumerate(rows.tolist()):
+        text = f"shot {number}" if labels is None else writable(labels[number], font)
         marks.append(Mark((x1, y1, x2, y2), SHOT_COLOUR, text or f"#{number}"))
     return draw_marks(picture, marks, font)
 

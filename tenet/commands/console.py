@@ -1,13 +1,15 @@
-"""What the commands share: progress on a terminal, and where JSON goes."""
+"""What the commands share: progress on a terminal, where JSON goes, and whether a file can be written."""
 
 import argparse
 import json
+import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from tenet.data.files import write_json
+from tenet.errors import InputError
 
 
 def progress(items: Iterable[Any], total: int) -> Iterable[Any]:
@@ -25,6 +27,20 @@ def emit_json(document: object, where: str) -> None:
         print(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1))
     else:
         write_json(Path(where), document, indent=1)
+
+
+def check_out(out: Path, suffixes: Sequence[str]) -> None:
+    """Refuse a file that cannot be written, or is of no kind that we write, before the work and not after it."""
+    if out.suffix.lower() not in suffixes:
+        raise InputError(f"--out: expected a name that ends in {', '.join(suffixes)}; got {out}")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"--out: expected a folder for {out}, but it cannot be made ({error.strerror})"
+        ) from error
+    if out.is_dir() or not os.access(out.parent, os.W_OK):
+        raise InputError(f"--out: expected a file that can be written, got {out}; choose another place")
 
 
 def add_set_arguments(parser: argparse.ArgumentParser) -> None:

@@ -107,6 +107,13 @@ def encode_png(pixels: NDArray[np.uint8]) -> bytes:
     return stream.getvalue()
 
 
+def encode_jpeg(pixels: NDArray[np.uint8], quality: int = 92) -> bytes:
+    """A JPEG file of (H, W, 3) uint8 RGB."""
+    stream = io.BytesIO()
+    Image.fromarray(pixels).save(stream, "JPEG", quality=quality)
+    return stream.getvalue()
+
+
 def _name_of(source: Source, name: str | None) -> str:
     return name or (str(source) if isinstance(source, (str, Path)) else "picture")
 
