@@ -106,8 +106,10 @@ def explain(
     """Detect, then explain the best `top` detections; where none reaches the threshold, the best below it."""
     if top < 1:
         raise InputError(f"top: expected at least 1 detection to explain, got {top}")
-    pixels = read_picture(picture)
     limit = float(model.runtime.threshold if threshold is None else threshold)
+    if not 0 <= limit <= 1:
+        raise InputError(f"threshold: expected a score from 0 to 1, got {limit}")
+    pixels = read_picture(picture)
     found = model.detect(pixels, bank, threshold=0.0, classes=classes)
     found = found.select(np.argsort(-found.scores, kind="stable"))
     above = int((found.scores >= limit).sum())

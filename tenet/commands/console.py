@@ -30,7 +30,7 @@ def emit_json(document: object, where: str) -> None:
 
 
 def check_out(out: Path, suffixes: Sequence[str]) -> None:
-    """Refuse a file that cannot be written, or is of no kind that we write, before the work and not after it."""
+    """Refuse a file that we cannot write, or of no kind that we write, before the work and not after it."""
     if out.suffix.lower() not in suffixes:
         raise InputError(f"--out: expected a name that ends in {', '.join(suffixes)}; got {out}")
     try:
