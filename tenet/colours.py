@@ -15,16 +15,16 @@ Colour = tuple[int, int, int]
 """Red, green, blue, 0…255."""
 
 CLASS_COLOURS: tuple[Colour, ...] = (
-    (255, 150, 0),
-    (120, 255, 255),
-    (240, 45, 0),
-    (165, 120, 255),
     (240, 240, 105),
+    (165, 120, 255),
+    (240, 45, 0),
     (60, 195, 180),
     (0, 0, 255),
     (180, 90, 150),
     (165, 0, 0),
     (120, 45, 150),
+    (120, 255, 255),
+    (255, 150, 0),
 )
 SHOT_COLOUR: Colour = (255, 255, 255)
 """Shots are no class's colour: what was shown should not look like what was found."""

@@ -62,14 +62,24 @@ def draw_marks(picture: Picture, marks: Sequence[Mark], font: Path | None = None
     for mark in reversed(marks):
         _draw_box(pen, mark, look, width, height)
     face = font_of(look.letters, font)
+    for place, text, mark in placed_labels(marks, width, height, face):
+        _draw_label(pen, place, text, mark.colour, face, look)
+    return np.array(image)
+
+
+def placed_labels(
+    marks: Sequence[Mark], width: int, height: int, face: Font
+) -> list[tuple[Place, str, Mark]]:
+    """Where each label goes (first and last column and row), and what it says; the first mark chooses."""
+    look = look_for(width, height)
     taken = np.zeros((0, 4), np.int64)
+    labels = []
     for mark in marks[:MOST_LABELS]:
         found = _free_place(mark, face, look, (width, height), taken)
         if found is not None:
-            place, text = found
-            taken = np.concatenate([taken, np.array([place])])
-            _draw_label(pen, place, text, mark.colour, face, look)
-    return np.array(image)
+            taken = np.concatenate([taken, np.array([found[0]])])
+            labels.append((*found, mark))
+    return labels
 
 
 def _inside(box: tuple[float, float, float, float], width: int, height: int) -> Place:

@@ -77,9 +77,9 @@ def contact_sheet(
         raise InputError(f"sheet: expected at least 1 column of 16 pixels, got {columns} of {cell}")
     columns = max(1, min(columns, len(pictures)))
     gap, face = max(4, cell // 20), font_of(max(10, cell // 22))
-    images = [fitted(picture, cell, cell) for picture in pictures]
-    rows = [images[start : start + columns] for start in range(0, len(images), columns)]
-    heights = [max(image.height for image in row) + gap // 2 + line_height(face) for row in rows]
+    sizes = [_fitted_size(picture, cell, cell) for picture in pictures]
+    rows = [sizes[start : start + columns] for start in range(0, len(sizes), columns)]
+    heights = [max(tall for _, tall in row) + gap // 2 + line_height(face) for row in rows]
     width, height = columns * (cell + gap) + gap, sum(tall + gap for tall in heights) + gap
     if width * height > MOST_SHEET_PIXELS:
         raise InputError(
@@ -88,8 +88,9 @@ def contact_sheet(
         )
     sheet = Image.new("RGB", (width, height), PAPER)
     pen = ImageDraw.Draw(sheet)
-    for number, (image, caption) in enumerate(zip(images, captions, strict=True)):
+    for number, (picture, caption) in enumerate(zip(pictures, captions, strict=True)):
         row, column = divmod(number, columns)
+        image = fitted(picture, cell, cell)
         left, top = gap + column * (cell + gap), gap + sum(tall + gap for tall in heights[:row])
         under = top + heights[row] - line_height(face)
         sheet.paste(image, (left + (cell - image.width) // 2, under - gap // 2 - image.height))
@@ -100,7 +101,12 @@ def contact_sheet(
 
 def fitted(picture: Picture, width: int, height: int) -> Image.Image:
     """The whole picture, as large as it can be within `width` × `height`."""
-    image = Image.fromarray(np.ascontiguousarray(picture))
-    scale = min(width / image.width, height / image.height)
-    size = max(1, round(image.width * scale)), max(1, round(image.height * scale))
-    return image.resize(size, Image.Resampling.LANCZOS if scale < 1 else Image.Resampling.BICUBIC)
+    image, size = Image.fromarray(np.ascontiguousarray(picture)), _fitted_size(picture, width, height)
+    smaller = size[0] < image.width
+    return image.resize(size, Image.Resampling.LANCZOS if smaller else Image.Resampling.BICUBIC)
+
+
+def _fitted_size(picture: Picture, width: int, height: int) -> tuple[int, int]:
+    tall, wide = picture.shape[:2]
+    scale = min(width / wide, height / tall)
+    return max(1, round(wide * scale)), max(1, round(tall * scale))

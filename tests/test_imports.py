@@ -12,6 +12,8 @@ PACKAGE = Path(__file__).parent.parent / "tenet"
 # What teaching and finding may not import: they reach the network through the runtime's protocol alone.
 LIGHT = {"torch", "tenet.models", "tenet.ops", "tenet.engine", "tenet.commands", "tenet.cli"}
 
+# What makes pictures for people to look at: numpy and Pillow, no network and no plotting library.
+DRAWING = {"torch", "matplotlib", "tenet.models", "tenet.ops", "tenet.engine", "tenet.commands", "tenet.cli"}
 # room: packages and rooms that it must never import
 NEVER = {
     "errors.py": {"torch", "numpy", "tenet.models", "tenet.ops", "tenet.config"},
@@ -32,6 +34,16 @@ NEVER = {
     **dict.fromkeys(("bank.py", "bank_file.py", "class_names.py", "registration.py"), LIGHT),
     **dict.fromkeys(("shot_inputs.py", "stored_class.py", "stored_shots.py"), LIGHT),
     "cli.py": {"torch", "numpy", "tenet.models", "tenet.ops"},
+    "colours.py": DRAWING,
+    "lettering.py": DRAWING,
+    "marks.py": DRAWING,
+    "visualize.py": DRAWING,
+    "heatmaps.py": DRAWING,
+    "explain.py": DRAWING,
+    "explain_figure.py": DRAWING,
+    "html_parts.py": DRAWING,
+    "html_page.py": DRAWING,
+    "demo": DRAWING | {"skimage"},
     "ops": {"tenet.models", "tenet.config", "tenet.structures", "pathlib", "os"},
     "data": {"torch", "tenet.models", "tenet.ops", "tenet.scoring", "tenet.commands"},
     "scoring": {"torch", "tenet.models", "tenet.ops", "tenet.commands"},

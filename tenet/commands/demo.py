@@ -69,5 +69,5 @@ def _write(results: "list[Result]", model: str, out: Path) -> None:
     from tenet.data.images import encode_jpeg, encode_png
     from tenet.demo.poster import poster
 
-    picture = poster(results, f"Shown a few, found the others: {model}, without training")
+    picture = poster(results, f"A few examples shown, nothing trained: what {model} finds")
     write_bytes(out, encode_png(picture) if out.suffix.lower() == ".png" else encode_jpeg(picture))

@@ -16,7 +16,7 @@ from tenet.pictures import read_picture
 from tenet.structures import Detections
 from tenet.visualize import INK, PAPER, draw_detections, draw_shots, fitted
 
-WIDTH, SHOT, GAP, MARGIN = 760, 132, 16, 40
+WIDTH, TALLEST, SHOT, GAP, MARGIN = 760, 600, 132, 16, 40
 SOFT = (96, 103, 112)
 
 Result = tuple[Scene, Detections, Outcome]
@@ -28,10 +28,11 @@ def poster(results: Sequence[Result], title: str, columns: int = 2) -> NDArray[n
     rows = [panels[start : start + columns] for start in range(0, len(panels), columns)]
     heights = [max(panel.height for panel in row) for row in rows]
     width = columns * WIDTH + (columns + 1) * MARGIN
-    sheet = Image.new("RGB", (width, 110 + sum(tall + MARGIN for tall in heights)), PAPER)
+    sheet = Image.new("RGB", (width, 124 + sum(tall + MARGIN for tall in heights)), PAPER)
     pen = ImageDraw.Draw(sheet)
-    pen.text((MARGIN, 30), shortened(title, font_of(36), width - 2 * MARGIN), fill=INK, font=font_of(36))
-    y = 110
+    pen.text((MARGIN, 26), shortened(title, font_of(36), width - 2 * MARGIN), fill=INK, font=font_of(36))
+    _say(pen, (MARGIN, 74), "White boxes were shown, coloured ones were found, with their scores.", 18, SOFT)
+    y = 124
     for row, tall in zip(rows, heights, strict=True):
         for column, panel in enumerate(row):
             sheet.paste(panel, (MARGIN + column * (WIDTH + MARGIN), y))
@@ -41,7 +42,7 @@ def poster(results: Sequence[Result], title: str, columns: int = 2) -> NDArray[n
 
 def _panel(scene: Scene, found: Detections, outcome: Outcome) -> Image.Image:
     """One scene: heading, what was shown, the picture with what was found."""
-    picture = fitted(_marked(scene, found), WIDTH, WIDTH)
+    picture = Image.fromarray(_marked(scene, found))
     top = 96 + SHOT + 2 * GAP
     panel = Image.new("RGB", (WIDTH, top + picture.height), PAPER)
     pen = ImageDraw.Draw(panel)
@@ -63,7 +64,7 @@ def _panel(scene: Scene, found: Detections, outcome: Outcome) -> Image.Image:
 def _marked(scene: Scene, found: Detections) -> NDArray[np.uint8]:
     """The scene at its size in the poster, with boxes drawn there."""
     picture = read_picture(scene.path)
-    image = np.array(fitted(picture, WIDTH, WIDTH))
+    image = np.array(fitted(picture, WIDTH, TALLEST))
     scale = image.shape[1] / picture.shape[1]
     own = [shot.box for shot in scene.shots if shot.file == scene.file]
     image = draw_detections(image, replace(found, boxes=found.boxes * np.float32(scale)))
