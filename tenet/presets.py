@@ -140,6 +140,7 @@ def tenet_lite(encoder: str) -> ModelConfig:
         rpn=replace(
             base.rpn,
             conv="before",
+            separable=True,
             anchor_sizes=(4.0,),
             anchor_ratios=(1.0,),
             iou=(0.3, 0.5),  # one square anchor for each cell: few overlap an object by more

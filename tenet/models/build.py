@@ -84,6 +84,7 @@ def _rpn(config: ModelConfig, d: int, neck: SingleLevel | PyramidNeck) -> TenetR
         conditioning=rpn.conditioning,
         attention=rpn.attention,
         conv=rpn.conv,
+        separable=rpn.separable,
         channels=rpn.channels,
         anchor_sizes=rpn.anchor_sizes,
         anchor_ratios=rpn.anchor_ratios,

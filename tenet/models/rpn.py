@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from tenet.config import AttentionConfig
 from tenet.models.anchors import base_anchors, level_anchors
 from tenet.models.attention import TransformerBlocks
-from tenet.models.neck import Level
+from tenet.models.neck import Level, SeparableConv
 from tenet.models.objectness import Background
 from tenet.models.proposals import Filter, Proposals, best_boxes, pad_rows
 from tenet.models.supports import masked_mean
@@ -80,6 +80,7 @@ class TenetRPN(nn.Module):
         conditioning: str,
         attention: AttentionConfig,
         conv: str,
+        separable: bool,
         channels: int,
         anchor_sizes: tuple[float, ...],
         anchor_ratios: tuple[float, ...],
@@ -92,16 +93,20 @@ class TenetRPN(nn.Module):
             self.norm_query, self.norm_support = nn.LayerNorm(d), nn.LayerNorm(d)
             self.cross_attention = TransformerBlocks(d, attention)
         channels = d if self.conv_first else channels or d
-        self.conv = nn.Conv2d(d, channels, 3, padding=1)
+        self.conv: nn.Module = SeparableConv(d, channels)
+        if not separable:
+            self.conv = nn.Conv2d(d, channels, 3, padding=1)
+            nn.init.normal_(self.conv.weight, std=0.01)
+            nn.init.zeros_(self.conv.bias)  # type: ignore[arg-type]
         anchors = len(anchor_sizes) * len(anchor_ratios)
         self.objectness = nn.Linear(channels, anchors)
         self.deltas = nn.Linear(channels, 4 * anchors)
         for i, level in enumerate(levels):
             sizes = anchor_sizes if len(levels) == 1 else tuple(size * level.stride for size in anchor_sizes)
             self.register_buffer(f"anchors{i}", base_anchors(sizes, anchor_ratios), persistent=False)
-        for layer in (self.conv, self.objectness, self.deltas):
+        for layer in (self.objectness, self.deltas):
             nn.init.normal_(layer.weight, std=0.01)
-            nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
+            nn.init.zeros_(layer.bias)
         if closed_form:
             # Cells of training pictures that are no object: the negatives of shots without surroundings.
             self.register_buffer("background_mean", torch.zeros(channels + 1))
