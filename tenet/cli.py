@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "models": ("tenet.commands.models", "list the configurations, or print one with its size"),
     "register": ("tenet.commands.register", "show the detector a class, into a bank file"),
     "score": ("tenet.commands.score", "score detections against ground truth"),
+    "trial": ("tenet.commands.trial", "try a model as a user would, on annotated sets; calibrate its scores"),
     "train": ("tenet.commands.train", "meta-train a detector by a recipe"),
 }
 

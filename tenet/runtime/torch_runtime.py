@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tenet.data.files import read_json, write_json
 from tenet.engine.checkpoint import find, load, restore_detector
 from tenet.errors import WeightsError
 from tenet.models.detector import TENET, EncodedImage
@@ -35,17 +36,30 @@ def shipped_models() -> list[str]:
     return sorted(path.stem for path in SHIPPED.glob("*.json"))
 
 
-def load_runtime(name: str | Path | None = None) -> "TorchRuntime":
-    """A shipped model by name, or the model of a run: its folder or a checkpoint. None is the default."""
+def model_file(name: str | Path | None = None) -> Path:
+    """The JSON file of a shipped model, or of a run's checkpoint. None is the default model."""
     name = DEFAULT if name is None else name
     path = SHIPPED / f"{name}.json"
-    if not (isinstance(name, str) and path.is_file()):
-        path = find(Path(name))
-        if not path.is_file():
-            raise WeightsError(
-                f"model: expected one of {', '.join(shipped_models()) or 'no shipped model'}, or the folder "
-                f"or checkpoint of a run; got {str(name)!r}"
-            )
+    if isinstance(name, str) and path.is_file():
+        return path
+    path = find(Path(name))
+    if not path.is_file():
+        raise WeightsError(
+            f"model: expected one of {', '.join(shipped_models()) or 'no shipped model'}, or the folder "
+            f"or checkpoint of a run; got {str(name)!r}"
+        )
+    return path
+
+
+def write_calibration(name: str | Path | None, calibration: Calibration) -> None:
+    """Keep a calibration beside the model's weights."""
+    path = model_file(name)
+    write_json(path, {**read_json(path), "calibration": calibration.to_json()}, indent=1)
+
+
+def load_runtime(name: str | Path | None = None) -> "TorchRuntime":
+    """A shipped model by name, or the model of a run: its folder or a checkpoint. None is the default."""
+    path = model_file(name)
     checkpoint = load(path)
     return TorchRuntime(
         restore_detector(checkpoint), path.stem, Calibration.from_json(checkpoint.calibration)
@@ -62,6 +76,10 @@ class TorchRuntime:
         self.calibration = calibration or Calibration()
         self.fingerprint = fingerprint(detector)
         self._stacked: tuple[tuple[ClassFeatures, ...], SupportFeatures] | None = None
+
+    def uncalibrated(self) -> "TorchRuntime":
+        """The same network with its raw scores."""
+        return TorchRuntime(self.detector, self.name)
 
     @property
     def support_size(self) -> int:

@@ -1,0 +1,100 @@
+"""From trials to a calibration: how often a box of a score is right, and from which score it is shown.
+
+The curve is the isotonic regression of right on score (the best rising curve; pool adjacent violators),
+every set with the same weight, made of a few points. The threshold is the probability at which the mean
+F1 over the sets is best: where what is missed and what is falsely shown weigh the same.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenet.errors import InputError
+from tenet.runtime.calibration import Calibration
+from tenet.trial import Trial
+
+Floats = NDArray[np.float64]
+LEAST_WEIGHT = 0.002
+"""A point of the curve stands for at least this share of all right boxes' weight."""
+BINS = np.linspace(0, 1, 11)
+
+
+def fit_calibration(trials: Sequence[Trial]) -> Calibration:
+    """The curve and the threshold that trials with raw scores give."""
+    if not trials or not any(trial.right.any() for trial in trials):
+        raise InputError("calibration: expected trials with at least one right box, got none")
+    raw = np.concatenate([trial.confidence for trial in trials])
+    right = np.concatenate([trial.right for trial in trials]).astype(np.float64)
+    weight = np.concatenate([np.full(len(t.confidence), 1 / max(t.objects, 1)) for t in trials])
+    points, probabilities = isotonic(raw, right, weight)
+    curve = Calibration(tuple(points.tolist()), tuple(probabilities.tolist()), 0.5)
+    return Calibration(curve.raw, curve.probability, best_threshold(trials, curve))
+
+
+def isotonic(x: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Points (x, value) of the rising curve nearest to y in the mean of weighted squares; few of them."""
+    order = np.argsort(x, kind="stable")
+    x, y, weight = x[order], y[order], weight[order]
+    least = LEAST_WEIGHT * float((weight * y).sum())
+    # A block is (weight, sum of w·y, sum of w·x); neighbours that fall, or are too small, become one.
+    blocks: list[tuple[float, float, float]] = []
+    for w, value, place in zip(weight.tolist(), (weight * y).tolist(), (weight * x).tolist(), strict=True):
+        block = (w, value, place)
+        while blocks and (blocks[-1][1] / blocks[-1][0] >= block[1] / block[0] or blocks[-1][1] < least):
+            last = blocks.pop()
+            block = (last[0] + block[0], last[1] + block[1], last[2] + block[2])
+        blocks.append(block)
+    points = np.array([block[2] / block[0] for block in blocks])
+    values = np.array([block[1] / block[0] for block in blocks])
+    apart = np.concatenate([[True], np.diff(points) > 1e-9])
+    return points[apart], np.maximum.accumulate(values)[apart]
+
+
+def best_threshold(trials: Sequence[Trial], curve: Calibration) -> float:
+    """The probability, in steps of 0.05, at which the mean F1 over trials is best."""
+    levels = np.round(np.arange(0.05, 0.95, 0.05), 2)
+    told = [np.asarray(curve(trial.confidence.astype(np.float32))) for trial in trials]
+    means = [
+        np.mean([f1(trial, own >= level) for trial, own in zip(trials, told, strict=True)])
+        for level in levels
+    ]
+    return float(levels[int(np.argmax(means))])
+
+
+def f1(trial: Trial, shown: NDArray[np.bool_]) -> float:
+    """Of the detections that are shown: the harmonic mean of precision and recall."""
+    right = int((trial.right & shown).sum())
+    return 2 * right / max(int(shown.sum()) + trial.objects, 1)
+
+
+def false_alarms(trials: Sequence[Trial], threshold: float) -> float:
+    """Detections shown for each look for a class in a picture that does not have it."""
+    shown = sum(int((trial.absent & (trial.confidence >= threshold)).sum()) for trial in trials)
+    return shown / max(sum(trial.looks for trial in trials), 1)
+
+
+def reliability(trials: Sequence[Trial]) -> list[tuple[float, float, int]]:
+    """For each tenth of the scores: (mean score, share of right boxes, how many boxes)."""
+    scores = np.concatenate([trial.confidence for trial in trials])
+    right = np.concatenate([trial.right for trial in trials])
+    rows = []
+    for low, high in pairwise(BINS.tolist()):
+        inside = (scores >= low) & (scores < high if high < 1 else scores <= 1)
+        if inside.any():
+            rows.append((float(scores[inside].mean()), float(right[inside].mean()), int(inside.sum())))
+    return rows
+
+
+def draw_reliability(rows: Sequence[tuple[float, float, int]], title: str) -> object:
+    """The reliability plot as a matplotlib figure: on the diagonal a score is worth what it says."""
+    from tenet.figures import one_panel
+
+    figure, axes = one_panel()
+    axes.plot([0, 1], [0, 1], color="grey", linestyle="--", linewidth=1)
+    axes.plot([row[0] for row in rows], [row[1] for row in rows], marker="o")
+    for score, share, count in rows:
+        axes.annotate(f"{count:,}", (score, share), xytext=(4, -12), textcoords="offset points", fontsize=8)
+    axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="score", ylabel="share of right boxes (IoU ≥ 0.5)", title=title)
+    return figure
