@@ -66,6 +66,12 @@ def peak_memory(function: Work) -> float | None:
     return max(0.0, _status_mb(status, "VmHWM") - before)
 
 
+def resident_memory() -> float | None:
+    """MB of memory that the process holds at its peak so far; None where the system cannot tell."""
+    status = Path("/proc/self/status")
+    return _status_mb(status, "VmHWM") if status.exists() else None
+
+
 def _status_mb(status: Path, field: str) -> float:
     line = next(line for line in status.read_text().splitlines() if line.startswith(field))
     return int(line.split()[1]) / 1024

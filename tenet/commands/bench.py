@@ -5,6 +5,7 @@ examples:
   tenet bench ops          RoIAlign and NMS
   tenet bench data         episodes per second, and how long training would wait for them
   tenet bench train        steps per second, with the feature cache and without
+  tenet bench detect       detection against the bare encoder
 """
 
 import argparse
@@ -17,6 +18,7 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
     "ops": ("tenet.bench.ops", "RoIAlign and NMS against plain versions"),
     "data": ("tenet.bench.data", "episodes per second, and how long training would wait for them"),
     "train": ("tenet.bench.train", "training steps per second, with the feature cache and without"),
+    "detect": ("tenet.bench.detect", "detection against the bare encoder; registering; memory"),
 }
 
 
