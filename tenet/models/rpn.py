@@ -30,6 +30,10 @@ from tenet.models.supports import masked_mean
 from tenet.ops import decode_boxes
 
 
+RARE = -4.0
+"""Where the logit starts if positives are few and negatives many: an object on every fiftieth cell."""
+
+
 class RPNOutput(NamedTuple):
     """What the RPN says of every anchor; M is all anchors of all levels, K' is K or 1.
 
@@ -85,6 +89,7 @@ class TenetRPN(nn.Module):
         anchor_sizes: tuple[float, ...],
         anchor_ratios: tuple[float, ...],
         closed_form: bool,
+        rare: bool,
     ) -> None:
         super().__init__()
         self.levels, self.conditioning, self.conv_first = levels, conditioning, conv == "before"
@@ -107,6 +112,8 @@ class TenetRPN(nn.Module):
         for layer in (self.objectness, self.deltas):
             nn.init.normal_(layer.weight, std=0.01)
             nn.init.zeros_(layer.bias)
+        if rare:
+            nn.init.constant_(self.objectness.bias, RARE)
         if closed_form:
             # Cells of training pictures that are no object: the negatives of shots without surroundings.
             self.register_buffer("background_mean", torch.zeros(channels + 1))
