@@ -29,7 +29,6 @@ from tenet.models.proposals import Filter, Proposals, best_boxes, pad_rows
 from tenet.models.supports import masked_mean
 from tenet.ops import decode_boxes
 
-
 RARE = -4.0
 """Where the logit starts if positives are few and negatives many: an object on every fiftieth cell."""
 
