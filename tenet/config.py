@@ -149,6 +149,8 @@ class EncoderConfig:
     regions: str = "per_region"
     """`per_region`: RoIAlign on C4, then the C5 stage for each region (the paper's ancestor).
     `shared`: the C5 stage once over the picture, RoIAlign from it; far cheaper."""
+    region_size: int = 7
+    """Side S of a region's map: N = S² positions for the tensors and the relation head."""
     frozen: bool = False
     """Keep the whole backbone as it is; adapters and heads still learn."""
     frozen_stages: int = 2
@@ -161,6 +163,7 @@ class EncoderConfig:
         if self.channels and self.channels < 8:
             raise ConfigError(f"encoder.channels: expected 0 or at least 8, got {self.channels}")
         _at_least("encoder.frozen_stages", self.frozen_stages, 0)
+        _between("encoder.region_size", self.region_size, 2, 14)
 
 
 @dataclass(frozen=True)
@@ -286,6 +289,10 @@ class HeadConfig:
     are then encoded once."""
     objectness_power: float = 0.0
     """The RPN's probability to this power multiplies the score."""
+    described: int = 0
+    """At test time at most this many regions of a picture, of several classes twice as many, are compared
+    with the classes: the best by objectness and box quality, after NMS at `rpn.nms` on the refined boxes.
+    0 compares all."""
     quality_power: float = 1.0
     """The box-quality head's value to this power multiplies the score."""
     rois: int = 128
@@ -324,6 +331,7 @@ class HeadConfig:
                 "head.hop.orders starts at 2; order 1 of the head is head.spatial_orders = first"
             )
         _at_least("head.rois", self.rois, 1)
+        _at_least("head.described", self.described, 0)
         _between("head.foreground_share", self.foreground_share, 0, 1)
         _between("head.foreground_iou", self.foreground_iou, 0, 1)
         _at_least("head.hard_ratio", min(self.hard_ratio), 0)

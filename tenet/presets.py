@@ -136,6 +136,7 @@ def tenet_lite(encoder: str) -> ModelConfig:
     base = lite_paper(encoder)
     return replace(
         base,
+        encoder=replace(base.encoder, region_size=5),
         neck=True,
         rpn=replace(
             base.rpn,
@@ -144,7 +145,7 @@ def tenet_lite(encoder: str) -> ModelConfig:
             anchor_sizes=(4.0,),
             anchor_ratios=(1.0,),
             iou=(0.3, 0.5),  # one square anchor for each cell: few overlap an object by more
-            attention=AttentionConfig(blocks=1, dropout=0.0),
+            attention=AttentionConfig(blocks=1, mlp_ratio=0.5, dropout=0.0),
             negative_branch=True,
             loss="focal",
             closed_form=True,
@@ -157,6 +158,8 @@ def tenet_lite(encoder: str) -> ModelConfig:
             cosine_prior=True,
             competing=True,
             regions="union",
+            spatial_size=5,
+            described=64,
             objectness_power=0.5,
         ),
     )

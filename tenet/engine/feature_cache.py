@@ -199,7 +199,7 @@ def cache_key(detector: TENET, views: ViewEpisodes) -> str:
     transform = {
         "version": VERSION,
         "seed": views.source.seed,
-        "query": [settings.query_sizes, settings.query_longer, settings.aspect],
+        "query": [settings.query_sizes, settings.query_longer, settings.aspect] if views.views else [],
         "shot": [settings.support_size, settings.context, settings.support_aspect],
         "flip": settings.flip,
         "encoder": [config.encoder.name, config.encoder.regions, config.neck, config.head.cosine_prior],

@@ -47,7 +47,9 @@ def _encoder(config: ModelConfig) -> EncodingNetwork:
     _load_weights(backbone, settings.weights)
     backbone.freeze(None if settings.frozen else settings.frozen_stages)
     per_region = settings.regions == "per_region"
-    return EncodingNetwork(backbone, settings.channels, per_region, keep_raw=config.head.cosine_prior)
+    return EncodingNetwork(
+        backbone, settings.channels, per_region, config.head.cosine_prior, settings.region_size
+    )
 
 
 def _load_weights(backbone: Backbone, weights: str) -> None:

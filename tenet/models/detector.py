@@ -29,7 +29,7 @@ from tenet.models.losses import (
 from tenet.models.multi_relation import MultiRelationHead
 from tenet.models.neck import PyramidNeck, SingleLevel
 from tenet.models.objectness import NEGATIVE_IOU, Cells, cell_statistics, fit_cells
-from tenet.models.proposals import Filter, Proposals, pad_rows
+from tenet.models.proposals import Filter, Proposals, best_proposals, pad_rows
 from tenet.models.relation_head import Described, Relation, TransformerRelationHead
 from tenet.models.rpn import RPNOutput, TenetRPN, propose
 from tenet.models.supports import SupportFeatures, Supports
@@ -89,6 +89,9 @@ class TENET(nn.Module):
         output = self.rpn([image.pyramid for image in images], classes.psi_rpn, classes.mask, classes.prior)
         proposals = self._propose(output, images)
         proposals = self._refine(images, proposals)
+        if self.config.head.described and self._shares_regions:
+            most = self.config.head.described * (1 if classes.mask.shape[1] == 1 else 2)
+            proposals = best_proposals(proposals, most, self.config.rpn.nms)
         regions = self._describe(images, proposals.boxes)
         relation = self._relate(regions, classes)
         boxes = decode_boxes(relation.deltas, proposals.boxes, DELTA_SCALES)

@@ -6,7 +6,7 @@ paper's ResNet-50, the adapter is the identity.
 
 Region features come in two ways: `per_region` pools 14×14 cells from c4 and passes each region
 through the last stage (the paper's ancestor); `shared` runs that stage once over the picture and
-pools 7×7 from C5 (far cheaper, the choice for a CPU).
+pools 7×7 from C5 (far cheaper, the choice for a CPU). Other sides than 7 are a setting.
 
 Pictures of a batch may differ in size: those of equal size are encoded together, and every picture
 keeps maps of its own, so that a batch gives exactly what its pictures give one by one.
@@ -23,8 +23,6 @@ from tenet.models.backbones import Backbone, Stages
 from tenet.models.backbones.base import PAD_MULTIPLE
 from tenet.ops import roi_align
 
-REGION = 7
-"""Side S of a region's map (N = 49)."""
 REGIONS_AT_ONCE, PICTURES_AT_ONCE = 128, 16
 """How many pass the network together: more would need more memory and save no time."""
 RAW_CELLS = 4
@@ -64,7 +62,9 @@ class RegionFeatures(NamedTuple):
 class EncodingNetwork(nn.Module):
     """A backbone with its adapters."""
 
-    def __init__(self, backbone: Backbone, d: int, per_region: bool, keep_raw: bool) -> None:
+    def __init__(
+        self, backbone: Backbone, d: int, per_region: bool, keep_raw: bool, region_size: int = 7
+    ) -> None:
         super().__init__()
         self.backbone = backbone
         self.d = d or (backbone.channels[2] // 2 if not backbone.fuse_c5 else 0)
@@ -72,7 +72,7 @@ class EncodingNetwork(nn.Module):
             raise ConfigError(
                 "encoder.channels: this backbone has no width of its own for C4; set it, such as 160"
             )
-        self.per_region, self.keep_raw = per_region, keep_raw
+        self.per_region, self.keep_raw, self.region_size = per_region, keep_raw, region_size
         _, c4, c5 = backbone.channels
         self.adapt4 = _adapter(c4 + (c5 if backbone.fuse_c5 else 0), self.d, backbone.nonnegative)
         self.adapt5 = _adapter(c5, 2 * self.d, backbone.nonnegative)
@@ -125,9 +125,9 @@ class EncodingNetwork(nn.Module):
         """Features of boxes (P, 4), xyxy in pixels of the picture that `maps` are of."""
         _, shift4, shift5 = self.backbone.shifts  # where the cells really look
         boxes4, boxes5, stride5 = [boxes - shift4], [boxes - shift5], self.backbone.c5_stride
-        local = roi_align(maps.c4, boxes4, REGION, 1 / 16)
+        local = roi_align(maps.c4, boxes4, self.region_size, 1 / 16)
         if maps.c5 is not None:
-            phi = roi_align(maps.c5, boxes5, REGION, 1 / stride5)
+            phi = roi_align(maps.c5, boxes5, self.region_size, 1 / stride5)
         else:
             phi = self._one_by_one(maps, boxes - shift4)
         if maps.raw5 is None:
@@ -139,10 +139,10 @@ class EncodingNetwork(nn.Module):
     def _one_by_one(self, maps: Maps, boxes: Tensor) -> Tensor:
         """Each region through the last stage by itself, some at a time to bound the memory."""
         assert maps.raw4 is not None
-        parts = []
+        parts, side = [], self.region_size
         for some in boxes.split(REGIONS_AT_ONCE) if len(boxes) else (boxes,):
-            inner = self.backbone.stage5(roi_align(maps.raw4, [some], 2 * REGION, 1 / 16))
-            parts.append(self.adapt5(F.adaptive_avg_pool2d(inner, REGION) / self.backbone.scales[2]))
+            inner = self.backbone.stage5(roi_align(maps.raw4, [some], 2 * side, 1 / 16))
+            parts.append(self.adapt5(F.adaptive_avg_pool2d(inner, side) / self.backbone.scales[2]))
         return torch.cat(parts)
 
 

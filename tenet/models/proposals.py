@@ -42,6 +42,29 @@ def best_boxes(boxes: Tensor, scores: Tensor, size: tuple[int, int], rule: Filte
     return kept[best], rows[best]
 
 
+def best_proposals(proposals: Proposals, most: int, iou: float) -> Proposals:
+    """At most `most` proposals of each picture that all classes share (K' = 1), thinned out once more.
+
+    Refined boxes lie on each other; of those that overlap by more than `iou` the one stays whose best
+    rank in any class, by objectness times quality, is the best.
+    """
+    value = proposals.objectness.sigmoid() * proposals.quality * proposals.mask  # (E, K, P)
+    ranks = value.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1).amin(1)
+    rows = []
+    for e, rank in enumerate(ranks):
+        boxes = proposals.boxes[e, 0]
+        kept = nms(boxes, -rank.float(), iou, limit=most)
+        rows.append(kept[proposals.mask[e, 0][kept]])
+    chosen, mask = pad_rows(rows)  # (E, P')
+    index = chosen.unsqueeze(1)
+    return Proposals(
+        proposals.boxes.gather(2, index.unsqueeze(-1).expand(-1, -1, -1, 4)),
+        proposals.objectness.gather(2, index.expand(-1, proposals.objectness.shape[1], -1)),
+        proposals.quality.gather(2, index),
+        mask.unsqueeze(1),
+    )
+
+
 def pad_rows(items: list[Tensor], value: float = 0.0) -> tuple[Tensor, Tensor]:
     """Tensors (n_i, …) → (I, max n, …) and a mask (I, max n); at least one row, so that nothing is empty."""
     longest = max(1, max((len(item) for item in items), default=0))
