@@ -63,7 +63,7 @@ def read_shot(shot: ShotLike, size: int) -> tuple[StoredShot, str]:
     if not isinstance(shot, (tuple, list)):
         picture = read_picture(shot)
         height, width = picture.shape[:2]
-        return _bare(picture, (0, 0, width, height), size, context=0), ""
+        return _bare(picture, (0, 0, width, height), size), ""
     if not _is_pair(shot):
         raise InputError(
             "expected a picture or a pair (picture, (x1, y1, x2, y2)), "
@@ -130,9 +130,9 @@ def _shown(box: Any) -> str:
     return text if len(text) <= 80 else text[:80] + "…"
 
 
-def _bare(picture: Picture, box: Box, size: int, context: float = 16) -> StoredShot:
+def _bare(picture: Picture, box: Box, size: int) -> StoredShot:
     """A shot without surroundings; `box` is xyxy in pixels of `picture`."""
-    crop, inner = support_crop(picture, np.array(box, np.float32), size, context)
+    crop, inner = support_crop(picture, np.array(box, np.float32), size)
     seen = SeenSize((box[2] - box[0], box[3] - box[1]))
     return StoredShot(encode_jpeg(crop, CROP_QUALITY), _as_box(inner), seen, _source(picture, box))
 

@@ -87,11 +87,12 @@ def test_adding_is_registering_together_and_leaves_others_alone() -> None:
     once.register("blue", other)
     steps.register("red", shots[:1])
     steps.register("blue", other)
-    blue = steps.features("blue")
+    blue, red = steps.features("blue"), steps.features("red")
     answer = steps.register("red", shots[1:])
     assert (answer.added, answer.shots) == (2, 3)
     assert same_banks(steps, once)
     assert steps.features("blue") is blue
+    assert (len(red), len(steps.features("red"))) == (1, 3)
     assert [len(call) for call in runtime.calls] == [1, 1, 3]
 
 

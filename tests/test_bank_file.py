@@ -1,6 +1,7 @@
 """The bank's file: damage is told, saving loses nothing, many classes open at once."""
 
 import json
+import os
 import struct
 import time
 from pathlib import Path
@@ -159,6 +160,34 @@ def test_an_index_that_makes_no_sense(saved: Path, changed: dict[str, Any]) -> N
     with pytest.raises(DataError, match="damaged") as caught:
         ClassBank.open(saved)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("field", "first"), [("crop_bytes", 0), ("scene_bytes", -5)])
+def test_lengths_that_add_up_and_make_no_sense(saved: Path, field: str, first: int) -> None:
+    sizes = load_file(saved)[field].copy()
+    sizes[1], sizes[2] = first, sizes[1] + sizes[2] - first  # the two shots of one class
+    forge(saved, **{field: sizes})
+    with pytest.raises(DataError, match="a shot without a crop"):
+        ClassBank.open(saved)
+
+
+def test_its_own_file_is_let_go_of_before_it_is_replaced(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Windows replaces no file that is open."""
+    bank = ClassBank.load(saved, FakeRuntime())
+    old, handles, replace = bank._file, [], os.replace
+    assert old is not None
+
+    def watched(source: str, target: Path) -> None:
+        handles.append(old._handle)
+        replace(source, target)
+
+    monkeypatch.setattr("os.replace", watched)
+    assert old._handle is not None
+    bank.save(saved)
+    assert handles == [None]
+    assert len(bank.features("blue")) == 3
 
 
 def test_a_save_that_fails_leaves_the_old_file(

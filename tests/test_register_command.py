@@ -103,6 +103,8 @@ def test_paths_with_colons(folder: Path) -> None:
     ("words", "message"),
     [
         (["red", "absent.jpg"], "absent.jpg: expected a picture, but there is no such file"),
+        (["red", "x" * 5000], "but there is no such file"),
+        (["red", "."], "expected a picture, found a folder"),
         (["red", "red0.png", "broken.jpg"], "red, shot 1: broken.jpg: expected a picture"),
         (["red", "red0.png:1,2,3"], "four numbers"),
         (["red", "red0.png:500,500,20,20"], "red, shot 0: expected a box with at least"),

@@ -1,6 +1,7 @@
 """What the commands on banks share: their model, and how a shot is written on the command line."""
 
 import argparse
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ def parse_shot(text: str) -> tuple[Path, Box | None]:
     whole text is a path, and only what follows the last colon can be a box.
     """
     path, colon, tail = text.rpartition(":")
-    if not colon or not path or "," not in tail or "/" in tail or "\\" in tail or Path(text).exists():
+    if not colon or not path or "," not in tail or "/" in tail or "\\" in tail or os.path.exists(text):
         return Path(text), None
     try:
         x, y, width, height = (float(word) for word in tail.split(","))

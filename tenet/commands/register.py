@@ -16,6 +16,7 @@ examples:
 """
 
 import argparse
+import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -72,8 +73,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _existing(path: Path, box: object) -> object:
-    if not path.is_file():
-        found = "found a folder" if path.is_dir() else "but there is no such file"
+    if not os.path.isfile(path):  # and not path.is_file(), which raises for a name that is too long
+        found = "found a folder" if os.path.isdir(path) else "but there is no such file"
         raise InputError(f"{path}: expected a picture, {found}")
     return path if box is None else (path, box)
 
@@ -81,7 +82,7 @@ def _existing(path: Path, box: object) -> object:
 def _bank(args: argparse.Namespace) -> "ClassBank":
     from tenet.bank import ClassBank
 
-    if not args.bank.exists():
+    if not os.path.exists(args.bank):
         return ClassBank(load_model(args.model))
     ClassBank.open(args.bank)  # a file that is no bank is refused before the model is loaded
     return ClassBank.load(args.bank, load_model(args.model))
