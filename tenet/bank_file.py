@@ -178,7 +178,7 @@ def _table(index: Mapping[str, Array], shots: NDArray[np.int64]) -> Array:
 
 
 def write_bank(path: Path, maker: Maker, classes: Mapping[str, StoredClass], close: BankFile | None) -> None:
-    """Write a bank in one step, class by class: memory does not grow with it. `close` is let go of when
+    """Write a bank in one step, class by class: no copy of the whole is made. `close` is let go of when
     everything is read and before its file is replaced."""
     index = _index(classes)
     metadata = {"format": FORMAT, "tenet": __version__, **{k: str(v) for k, v in maker._asdict().items()}}
