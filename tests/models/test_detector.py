@@ -116,9 +116,11 @@ def test_the_best_shot_is_named() -> None:
     crops = [*supports.crops[:2], scene]
     boxes = supports.boxes.clone()
     boxes[2] = torch.tensor([0.0, 0, 128, 96])
-    found = detect(detector, [scene], Supports(crops, boxes, supports.rows))[0]
-    whole = box_iou(torch.from_numpy(found.boxes), boxes[2:]).squeeze(1).argmax()
-    assert found.shots[whole] == 2
+    with torch.no_grad():
+        image = detector.encode_images([scene])
+        classes = detector.encode_supports(Supports(crops, boxes, supports.rows))
+        regions = detector._describe(image, torch.tensor([[[[0.0, 0, 128, 96], [1, 1, 127, 94]]]]))
+        assert detector._best_shots(regions, classes).tolist() == [[[2, 2]]]
 
 
 def test_saved_classes_detect_as_fresh_ones() -> None:
