@@ -38,11 +38,13 @@ def isotonic(x: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats]:
     order = np.argsort(x, kind="stable")
     x, y, weight = x[order], y[order], weight[order]
     least = LEAST_WEIGHT * float((weight * y).sum())
-    # A block is (weight, sum of w·y, sum of w·x); neighbours that fall, or are too small, become one.
+    # A block is (weight, sum of w·y, sum of w·x). Neighbours that fall, or stand for too little, become one.
     blocks: list[tuple[float, float, float]] = []
     for w, value, place in zip(weight.tolist(), (weight * y).tolist(), (weight * x).tolist(), strict=True):
         block = (w, value, place)
-        while blocks and (blocks[-1][1] / blocks[-1][0] >= block[1] / block[0] or blocks[-1][1] < least):
+        while blocks and (
+            blocks[-1][1] / blocks[-1][0] >= block[1] / block[0] or (blocks[1:] and blocks[-1][1] < least)
+        ):
             last = blocks.pop()
             block = (last[0] + block[0], last[1] + block[1], last[2] + block[2])
         blocks.append(block)

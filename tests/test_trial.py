@@ -1,0 +1,117 @@
+"""A model tried as a user would: what is right, what a score is worth, what is a false alarm."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fake_runtime import FakeRuntime
+from PIL import Image
+
+from tenet.calibrating import best_threshold, f1, false_alarms, fit_calibration, isotonic, reliability
+from tenet.data.formats import read_dataset
+from tenet.errors import DataError, InputError
+from tenet.predictor import Tenet
+from tenet.runtime.calibration import Calibration
+from tenet.scoring.report import Scores
+from tenet.trial import Trial, try_set
+
+COLOURS = {"red": (220, 20, 20), "green": (20, 200, 20)}
+
+
+def make_set(folder: Path, pictures: int = 6) -> Path:
+    """Pictures with a red rectangle each, and in the even ones a green one."""
+    images, annotations = [], []
+    for number in range(pictures):
+        pixels = np.full((120, 160, 3), 90, np.uint8)
+        for category, name in enumerate(COLOURS):
+            if name == "green" and number % 2:
+                continue
+            x, y = 10 + 8 * number + 60 * category, 20 + 5 * number
+            pixels[y : y + 40, x : x + 30] = COLOURS[name]
+            row = {
+                "id": len(annotations) + 1,
+                "image_id": number + 1,
+                "category_id": category + 1,
+                "iscrowd": 0,
+            }
+            annotations.append({**row, "bbox": [x, y, 30, 40], "area": 1200})
+        Image.fromarray(pixels).save(folder / f"{number}.png")
+        images.append({"id": number + 1, "file_name": f"{number}.png", "width": 160, "height": 120})
+    categories = [{"id": row + 1, "name": name} for row, name in enumerate(COLOURS)]
+    path = folder / "set.json"
+    path.write_text(json.dumps({"images": images, "annotations": annotations, "categories": categories}))
+    return path
+
+
+def make_trial(confidence: list[float], right: list[bool], absent: list[bool] | None = None) -> Trial:
+    none = np.zeros(len(right), np.bool_)
+    return Trial(
+        "set",
+        1,
+        0,
+        Scores("voc12", 0.5, {"AP": 0.5}, ()),
+        np.array(confidence),
+        np.array(right, np.bool_),
+        none if absent is None else np.array(absent),
+        looks=10,
+        objects=max(sum(right), 1),
+    )
+
+
+def test_a_perfect_model_is_perfect(tmp_path: Path) -> None:
+    trial = try_set(Tenet(FakeRuntime()), read_dataset(make_set(tmp_path)), shots=1, seed=0)
+    assert trial.ap50 > 0.99
+    assert trial.right.all()
+    assert not trial.absent.any()
+    assert trial.looks > 0
+
+
+def test_pictures_of_shots_are_not_tested(tmp_path: Path) -> None:
+    dataset = read_dataset(make_set(tmp_path))
+    trial = try_set(Tenet(FakeRuntime()), dataset, shots=2, seed=0)
+    used = 2 if trial.objects else 0
+    assert trial.objects < sum(len(record.target) for record in dataset.records) - used
+
+
+def test_too_few_shots_and_too_few_pictures_are_refused(tmp_path: Path) -> None:
+    dataset = read_dataset(make_set(tmp_path))
+    with pytest.raises(DataError, match="4 boxes of green"):
+        try_set(Tenet(FakeRuntime()), dataset, shots=4, seed=0)
+
+
+def test_bare_crops_work(tmp_path: Path) -> None:
+    assert try_set(Tenet(FakeRuntime()), read_dataset(make_set(tmp_path)), 1, 0, bare=True).ap50 > 0.99
+
+
+def test_isotonic_is_the_mean_where_the_data_fall() -> None:
+    points, values = isotonic(np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.0, 1, 0, 1]), np.ones(4))
+    assert np.allclose(values, [0, 0.5, 1])
+    assert (np.diff(points) > 0).all()
+
+
+def test_calibrated_scores_are_worth_what_they_say() -> None:
+    rng = np.random.default_rng(0)
+    raw = rng.random(20_000)
+    right = rng.random(20_000) < raw**3  # overconfident
+    calibration = fit_calibration([make_trial(raw.tolist(), right.tolist())])
+    told = calibration(raw.astype(np.float32)).astype(np.float64)
+    for score, share, boxes in reliability([make_trial(told.tolist(), right.tolist())]):
+        assert boxes < 100 or abs(score - share) < 0.05
+
+
+def test_the_threshold_is_where_f1_is_best() -> None:
+    trial = make_trial([0.9] * 10 + [0.4] * 100, [True] * 10 + [False] * 100)
+    threshold = best_threshold([trial], Calibration())
+    assert 0.4 < threshold <= 0.9
+    assert f1(trial, trial.confidence >= threshold) == 1
+
+
+def test_false_alarms_are_counted_where_the_class_is_absent() -> None:
+    trial = make_trial([0.9, 0.8, 0.2], [True, False, False], [False, True, True])
+    assert false_alarms([trial], 0.5) == 0.1
+
+
+def test_nothing_right_cannot_be_calibrated() -> None:
+    with pytest.raises(InputError, match="at least one right box"):
+        fit_calibration([make_trial([0.5], [False])])
