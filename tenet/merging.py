@@ -17,6 +17,9 @@ WITHIN = 0.6
 MOST = 300
 """Detections kept in one picture."""
 
+Look = tuple[Detections, NDArray[np.bool_]]
+"""What was found in a part of a picture, and (n,) which boxes an inner border of the part cut."""
+
 
 def intersections(boxes: FloatArray, others: FloatArray) -> NDArray[np.float64]:
     """(n, m) common area of each box (n, 4) with each other one (m, 4), xyxy in pixels of one picture."""
@@ -38,9 +41,9 @@ def iou(boxes: FloatArray, others: FloatArray) -> NDArray[np.float64]:
 
 
 def nms(
-    boxes: FloatArray, scores: FloatArray, labels: NDArray[np.int64], overlap: float = SAME
+    boxes: FloatArray, scores: FloatArray, labels: NDArray[np.int64], overlap: float = SAME, most: int = MOST
 ) -> NDArray[np.int64]:
-    """Rows that stay, best first: of boxes of one class that overlap more than that, the best.
+    """Rows that stay, best first, `most` at most: of boxes of a class that overlap more than that, the best.
 
     boxes (n, 4) xyxy in pixels of one picture; of equal scores the first one wins.
     """
@@ -51,6 +54,8 @@ def nms(
         if gone[place]:
             continue
         kept.append(row)
+        if len(kept) == most:
+            break
         rest = order[place + 1 :]
         same_class = labels[rest] == labels[row]
         gone[place + 1 :] |= same_class & (iou(boxes[row : row + 1], boxes[rest])[0] > overlap)
@@ -62,12 +67,12 @@ def without_pieces(found: Detections, cut: NDArray[np.bool_]) -> tuple[Detection
 
     cut (n,) bool: the box ends at an inner border. A cut box that no whole one explains stays.
     """
-    pieces, wholes = np.flatnonzero(cut), np.flatnonzero(~cut)
-    common = intersections(found.boxes[pieces], found.boxes[wholes])
-    share = common / np.maximum(areas(found.boxes[pieces]), 1e-9)[:, None]
-    same_class = found.labels[pieces][:, None] == found.labels[wholes][None]
+    wholes = np.flatnonzero(~cut)
+    needed = WITHIN * areas(found.boxes)
     stays = np.ones(len(found), np.bool_)
-    stays[pieces[((share >= WITHIN) & same_class).any(1)]] = False
+    for row in np.flatnonzero(cut).tolist():  # one by one: all against all would not fit in memory
+        common = intersections(found.boxes[row : row + 1], found.boxes[wholes])[0]
+        stays[row] = not ((common >= needed[row]) & (found.labels[wholes] == found.labels[row])).any()
     return found.select(stays), cut[stays]
 
 
@@ -85,15 +90,16 @@ def join(parts: Sequence[Detections], classes: Sequence[str] = ()) -> Detections
     return found.select(np.argsort(-found.scores, kind="stable"))
 
 
-def merge(parts: Sequence[Detections], cuts: Sequence[NDArray[np.bool_]]) -> Detections:
-    """Looks at parts of one picture that overlap, as one result without doubles, best first.
+def merge(looks: Sequence[Look], most: int = MOST) -> Detections:
+    """Looks at parts of one picture that overlap, as one result without doubles, the best `most` first.
 
-    parts have boxes in pixels of the whole picture; `cuts` says, for each part, which of its boxes an inner
-    border cut (`without_pieces`). One part is itself.
+    A look has boxes in pixels of the whole picture, and says which of them an inner border of its part cut
+    (`without_pieces`). One look is itself.
     """
-    if len(parts) == 1:
-        return join(parts)
-    scores = np.concatenate([part.scores for part in parts] or [np.zeros(0, np.float32)])
-    cut = np.concatenate([*cuts, np.zeros(0, np.bool_)]).astype(np.bool_)
-    found, cut = without_pieces(join(parts), cut[np.argsort(-scores, kind="stable")])
-    return found.select(nms(found.boxes, found.scores, found.labels))
+    everything = join([found for found, _ in looks])
+    if len(looks) == 1:
+        return everything
+    scores = np.concatenate([found.scores for found, _ in looks])
+    cut = np.concatenate([cut for _, cut in looks])[np.argsort(-scores, kind="stable")]
+    found, _ = without_pieces(everything, cut)
+    return found.select(nms(found.boxes, found.scores, found.labels, most=most))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from tenet.errors import InputError
-from tenet.merging import join, merge
+from tenet.merging import Look, join, merge
 from tenet.runtime.protocol import Picture
 from tenet.sizes import LARGEST, OBJECT, SMALLEST, SeenSize, expected_side, scaled_to
 from tenet.structures import Detections, FloatArray
@@ -61,7 +61,7 @@ class View:
         scaled = Image.fromarray(np.ascontiguousarray(region)).resize(self.size, Image.Resampling.BILINEAR)
         return np.array(scaled)
 
-    def in_picture(self, found: Detections) -> tuple[Detections, NDArray[np.bool_]]:
+    def in_picture(self, found: Detections) -> Look:
         """Detections in the working picture, as detections in the whole one with rows of all classes as
         labels; and which boxes an inner border cuts. Boxes are xyxy in pixels before and after."""
         x1, y1, x2, y2 = self.part
@@ -120,12 +120,12 @@ def combine(
     views: Sequence[View], found: Sequence[Detections], classes: Sequence[str], threshold: float, most: int
 ) -> Detections:
     """What the views of one picture found, in that picture's pixels: at least `threshold`, best first."""
-    groups: dict[tuple[int, ...], list[tuple[Detections, NDArray[np.bool_]]]] = {}
+    groups: dict[tuple[int, ...], list[Look]] = {}
     for view, one in zip(views, found, strict=True):
         placed = view.in_picture(one.select(one.scores >= threshold))
         groups.setdefault(view.labels, []).append(placed)
     # Groups have no class in common: doubles can only be within one.
-    merged = join([merge(*zip(*looks, strict=True)) for looks in groups.values()], classes)
+    merged = join([merge(looks, most) for looks in groups.values()], classes)
     return merged.select(np.arange(min(most, len(merged))))
 
 

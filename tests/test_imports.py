@@ -87,3 +87,8 @@ def test_no_torch_at_the_top_of_a_command() -> None:
 def test_the_light_half_loads_no_torch(code: str) -> None:
     check = f"import sys; {code}; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+
+
+def test_the_predictor_loads_no_torch() -> None:
+    check = "import sys, tenet.predictor, tenet.results.folder; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

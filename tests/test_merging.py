@@ -50,6 +50,13 @@ def test_iou_by_hand() -> None:
     np.testing.assert_allclose(iou(one, two), [[1, 1 / 3, 0, 0]])
 
 
+def test_nms_stops_at_the_most_that_is_asked_for() -> None:
+    boxes: list[tuple[float, ...]] = [(20 * row, 0, 20 * row + 10, 10) for row in range(9)]
+    one = found(boxes, [row / 10 for row in range(9)])
+    all_of_them = nms(one.boxes, one.scores, one.labels)
+    assert nms(one.boxes, one.scores, one.labels, most=4).tolist() == all_of_them[:4].tolist() == [8, 7, 6, 5]
+
+
 def test_nms_leaves_other_classes_alone() -> None:
     one = found([(0, 0, 10, 10), (0, 0, 10, 10)], [0.9, 0.8], [0, 1])
     assert nms(one.boxes, one.scores, one.labels).tolist() == [0, 1]
@@ -57,7 +64,7 @@ def test_nms_leaves_other_classes_alone() -> None:
 
 def test_merging_with_itself_changes_nothing() -> None:
     one = found([(0, 0, 10, 10), (30, 0, 40, 10), (0, 0, 10, 10)], [0.9, 0.8, 0.7], [0, 0, 1])
-    both = merge([one, one], [uncut(one)] * 2)
+    both = merge([(one, uncut(one))] * 2)
     np.testing.assert_array_equal(both.boxes, one.boxes)
     np.testing.assert_array_equal(both.labels, one.labels)
     np.testing.assert_array_equal(both.shots, one.shots)
@@ -65,28 +72,28 @@ def test_merging_with_itself_changes_nothing() -> None:
 
 def test_one_part_is_itself_even_with_overlaps() -> None:
     one = found([(0, 0, 10, 10), (0, 0, 10, 9)], [0.9, 0.8])
-    assert len(merge([one], [uncut(one)])) == 2
-    assert len(merge([one, found([], [])], [uncut(one), np.zeros(0, np.bool_)])) == 1
+    assert len(merge([(one, uncut(one))])) == 2
+    assert len(merge([(one, uncut(one)), (found([], []), np.zeros(0, np.bool_))])) == 1
 
 
 def test_a_piece_goes_where_the_whole_is_there() -> None:
     # The left half of the thing scores higher than the whole thing that the neighbour has.
     left, right = found([(90, 0, 100, 20)], [0.95]), found([(90, 0, 112, 20)], [0.7])
-    both = merge([left, right], [np.array([True]), np.array([False])])
+    both = merge([(left, np.array([True])), (right, np.array([False]))])
     np.testing.assert_array_equal(both.boxes, right.boxes)
 
 
 def test_a_piece_stays_where_nothing_explains_it() -> None:
     piece, elsewhere = found([(90, 0, 100, 20)], [0.9]), found([(300, 0, 320, 20)], [0.8])
-    assert len(merge([piece, elsewhere], [np.array([True]), np.array([False])])) == 2
+    assert len(merge([(piece, np.array([True])), (elsewhere, np.array([False]))])) == 2
     other_class = found([(90, 0, 112, 20)], [0.8], [1])
-    assert len(merge([piece, other_class], [np.array([True]), np.array([False])])) == 2
+    assert len(merge([(piece, np.array([True])), (other_class, np.array([False]))])) == 2
 
 
 def test_inputs_are_not_changed() -> None:
     one = found([(0, 0, 10, 10), (0, 0, 10, 9)], [0.8, 0.9])
     before = one.boxes.copy(), one.scores.copy()
-    merge([one, one], [uncut(one)] * 2)
+    merge([(one, uncut(one))] * 2)
     without_pieces(one, np.array([True, False]))
     np.testing.assert_array_equal(one.boxes, before[0])
     np.testing.assert_array_equal(one.scores, before[1])
