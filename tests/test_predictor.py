@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from fake_bank import FakeBank, PiecesRuntime, scene
 from fake_runtime import FakeRuntime
-from odd_files import png_header, write_video
+from odd_files import png_header, turn_video, write_video
 from PIL import Image
 
 from tenet.errors import DataError, InputError, TenetError, WeightsError
@@ -328,6 +328,15 @@ def test_a_video(model: Tenet, bank: FakeBank, tmp_path: Path) -> None:
     third = list(model.stream(film, bank, every=3))
     assert [frame.number for frame in third] == [0, 3, 6]
     same(third[1].detections, frames[3].detections)
+
+
+def test_a_video_of_a_telephone_is_upright(model: Tenet, bank: FakeBank, tmp_path: Path) -> None:
+    turn_video(write_video(tmp_path / "film.mp4", frames=2))
+    first = next(model.stream(tmp_path / "film.mp4", bank))
+    assert first.picture is not None
+    assert first.picture.shape == (320, 240, 3)
+    # The thing at (20, 100, 70, 150) of the stored 320 x 240, turned clockwise.
+    np.testing.assert_allclose(first.detections.boxes[0], (240 - 150, 20, 240 - 100, 70), atol=6)
 
 
 def test_leaving_a_video_early_closes_it(model: Tenet, bank: FakeBank, tmp_path: Path) -> None:
