@@ -20,7 +20,7 @@ from tenet.frames import FolderDetections, Frame
 from tenet.merging import MOST, join
 from tenet.request import Bank, Request, whole_number
 from tenet.runtime.protocol import Picture, Runtime
-from tenet.sources import Loaded, is_one_picture, load_all, pictures_in
+from tenet.sources import Loaded, is_folder, is_one_picture, load_all, pictures_in
 from tenet.structures import Detections
 from tenet.views import Size, View, combine
 
@@ -86,7 +86,7 @@ class Tenet:
         if isinstance(source, (list, tuple)):
             frames = self._frames(load_all(source), request, batch)
             return _must_read(_bar(frames, len(source), bool(progress)))
-        if isinstance(source, (str, Path)) and Path(source).is_dir():
+        if is_folder(source):
             paths = pictures_in(Path(source))
             show = sys.stderr.isatty() if progress is None else progress
             return _folder(_bar(self._frames(load_all(paths), request, batch), len(paths), show))
@@ -120,10 +120,9 @@ class Tenet:
         The rest is as in `detect`.
         """
         request = Request(self.runtime, bank, threshold, classes, size, tiles, limit)
-        folder = isinstance(source, (str, Path)) and Path(source).is_dir()
         loaded = load_all(source, whole_number("every", every))
         frames = self._frames(loaded, request, whole_number("batch", batch))
-        keeps = folder if keep_going is None else keep_going
+        keeps = is_folder(source) if keep_going is None else keep_going
         return (frame if keeps else _readable(frame) for frame in frames)
 
     def _frames(self, loaded: Iterable[Loaded], request: Request, batch: int) -> Iterator[Frame]:

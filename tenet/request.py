@@ -5,6 +5,8 @@ from difflib import get_close_matches
 from math import isfinite
 from typing import Protocol
 
+import numpy as np
+
 from tenet.errors import InputError, WeightsError
 from tenet.runtime.protocol import Runtime
 from tenet.sizes import SeenSize
@@ -114,7 +116,7 @@ def asked_classes(names: Sequence[str], classes: str | Iterable[str] | None) -> 
 
 def asked_threshold(threshold: float) -> float:
     """A score from 0 to 1."""
-    number = isinstance(threshold, (int, float)) and not isinstance(threshold, bool)
+    number = isinstance(threshold, (int, float, np.integer, np.floating)) and not isinstance(threshold, bool)
     if not number or not isfinite(threshold) or not 0 <= threshold <= 1:
         raise InputError(f"threshold: expected a score from 0 to 1, got {threshold!r}")
     return float(threshold)
@@ -122,6 +124,6 @@ def asked_threshold(threshold: float) -> float:
 
 def whole_number(name: str, value: object) -> int:
     """A whole number from 1."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise InputError(f"{name}: expected a whole number of at least 1, got {value!r}")
-    return value
+    return int(value)

@@ -1,5 +1,6 @@
 """What a user points at, as pictures one after another: a picture, many, a folder, a video file."""
 
+import os
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,9 @@ from tenet.runtime.protocol import Picture
 from tenet.videos import is_video, read_video
 
 Item = TypeVar("Item")
+
+LONGEST_PATH = 4096
+"""Letters: text that is longer is no path, but perhaps a picture in base64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,20 +44,26 @@ class Loaded:
 def is_one_picture(source: object) -> bool:
     """Whether a source is a single picture: a file, the bytes of one, a PIL picture or an array."""
     if isinstance(source, (str, Path)):
-        return not Path(source).is_dir() and not is_video(Path(source))
+        return not is_folder(source) and not is_video(Path(source))
     return isinstance(source, (bytes, np.ndarray, Image.Image))
+
+
+def is_folder(source: object) -> bool:
+    """Whether a source names a folder that is there."""
+    # Unlike Path.is_dir, os.path raises nothing for names that are too long or may not be looked at.
+    return isinstance(source, (str, Path)) and os.path.isdir(source)
 
 
 def pictures_in(folder: Path) -> list[Path]:
     """The picture files of a folder and those below it, in the order of their names; hidden ones, which
     are other programs' notes, are left out."""
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise DataError(f"{folder}: expected a folder of pictures, found none")
     found = sorted(
         path
         for path in folder.rglob("*")
         if path.suffix.lower() in SUFFIXES
-        and path.is_file()
+        and os.path.isfile(path)
         and not any(part.startswith(".") for part in path.relative_to(folder).parts)
     )
     if not found:
@@ -65,7 +75,7 @@ def pictures_in(folder: Path) -> list[Path]:
 
 def load_all(source: Any, every: int = 1) -> Iterator[Loaded]:
     """The pictures of a source in order; files are decoded ahead in a thread of their own."""
-    if isinstance(source, (str, Path)) and Path(source).is_dir():
+    if is_folder(source):
         return ahead(_files(pictures_in(Path(source)), every))
     if isinstance(source, (str, Path)) and is_video(Path(source)):
         return ahead(_frames(Path(source), every))
@@ -109,8 +119,14 @@ def _frames(path: Path, every: int) -> Generator[Loaded, None, None]:
 def _load(source: PictureLike, number: int) -> Loaded:
     path = Path(source) if isinstance(source, (str, Path)) else None
     try:
-        if path is not None and path.is_dir():
-            raise DataError(f"{path}: expected a picture, got a folder; give the folder by itself")
+        if path is not None and len(str(path)) > LONGEST_PATH:
+            raise InputError(
+                f"picture {number}: expected a path, got text of {len(str(path))} letters; "
+                "give a picture in base64 as bytes, decoded"
+            )
+        if path is not None and (is_folder(path) or is_video(path)):
+            what = "a folder" if is_folder(path) else "a video"
+            raise DataError(f"{path}: expected a picture in the list, got {what}; give it by itself")
         return Loaded(number, path, None, read_picture(source, f"picture {number}"))
     except TenetError as error:
         return Loaded(number, path, None, None, error)

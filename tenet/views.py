@@ -26,6 +26,9 @@ ALIKE = math.sqrt(2)
 ALIKE_TILED = 2.0
 """The same for classes that are looked for in tiles, by their expected side: one set of tiles costs more."""
 MOST_TILED_GROUPS = 2
+NEAR = 6
+"""Pixels of the working picture: a box that ends so near an inner border is taken to be cut by it. The
+network's edges are off by a few, and a whole thing taken for a cut one is lost only where it is a double."""
 LEAST_SIDE = 32
 """Pixels that either side of a working picture has at least, so that a panorama is not a line."""
 LEAST_SIZE, MOST_SIZE = 64, 2048
@@ -72,10 +75,10 @@ class View:
         sides = boxes[:, 2:] - boxes[:, :2]
         rows = (sides > 0).all(1) & (sides.max(1, initial=0) >= self.least)
         placed = replace(found, boxes=boxes, labels=labels, classes=()).select(rows)
-        return placed, self._cut(placed.boxes, 2 * scale)
+        return placed, self._cut(placed.boxes, NEAR * scale)
 
     def _cut(self, boxes: FloatArray, near: FloatArray) -> NDArray[np.bool_]:
-        """Which boxes, xyxy in pixels of the picture, end within two working pixels of an inner border."""
+        """Which boxes, xyxy in pixels of the picture, end near an inner border."""
         close: NDArray[np.bool_] = np.abs(boxes - np.array(self.part)) <= near
         return np.asarray((close & np.array(self.inner)).any(1), np.bool_)
 
@@ -84,7 +87,11 @@ def check_size(size: Size) -> None:
     """Refuse a `size` that is none."""
     if size in ("auto", "original"):
         return
-    if isinstance(size, bool) or not isinstance(size, int) or not LEAST_SIZE <= size <= MOST_SIZE:
+    if (
+        isinstance(size, bool)
+        or not isinstance(size, (int, np.integer))
+        or not LEAST_SIZE <= size <= MOST_SIZE
+    ):
         raise InputError(
             f"size: expected 'auto', 'original' or a longer side of {LEAST_SIZE} to {MOST_SIZE} px, "
             f"got {size!r}"
@@ -102,8 +109,8 @@ def plan_views(
     every = tuple(range(len(seen)))
     if size == "original":
         return [_whole(picture, every, min(max(picture), MOST_SIZE))]
-    if isinstance(size, int):
-        return [_whole(picture, every, size)]
+    if size != "auto":
+        return [_whole(picture, every, int(size))]
     cut = {label for label in every if tiles and needs_tiles(picture, seen[label])}
     views: list[View] = []
     wanted = {label: _wanted(picture, seen[label]) for label in every if label not in cut}

@@ -222,6 +222,13 @@ def test_hostile_file_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["detect", "things.bank", "photos/été [1] <b>.png"]) == 0  # brackets are no pattern here
 
 
+def test_a_picture_wider_than_a_jpeg_can_be() -> None:
+    Image.fromarray(scene(66_000, 40)).save("photos/wide.png")
+    assert main(["detect", "things.bank", "photos/wide.png", "--size", "960", "--out", "found"]) == 0
+    with Image.open("found/annotated/wide.jpg") as drawn:
+        assert drawn.width > 60_000
+
+
 def test_sources() -> None:
     Path("film.MP4").write_bytes(b"")
     pictures, videos, failed = find_sources(

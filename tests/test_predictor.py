@@ -203,6 +203,12 @@ def test_threshold_of_the_model_unless_another_is_asked(model: Tenet, bank: Fake
     assert len(model.detect(picture, bank)) == 0
 
 
+def test_numbers_of_numpy_are_numbers(model: Tenet, bank: FakeBank) -> None:
+    options = {"size": np.int64(320), "batch": np.int32(2), "limit": np.uint8(1)}
+    found = model.detect([scene(640, 480, RED, GREEN)], bank, np.float32(0.5), **options)  # type: ignore
+    assert len(found[0]) == 1
+
+
 @pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan"), "high", True])
 def test_a_threshold_that_is_none(threshold: object, model: Tenet, bank: FakeBank) -> None:
     with pytest.raises(InputError, match="threshold: expected a score from 0 to 1"):
@@ -281,6 +287,11 @@ HOSTILE = {
     "a generator": ((picture for picture in [1]), "stream"),
     "a set of numbers": ([np.zeros((9, 9, 3), np.uint8), 7], "picture 1: expected a path, bytes"),
     "a film": ("film.mp4", "stream"),
+    "a film in a list": (["film.mp4"], "got a video; give it by itself"),
+    "a folder in a list": ([Path("/")], "got a folder; give it by itself"),
+    "base64": ("iVBORw0KGgo" * 1000, "got text of 11000 letters"),
+    "too long a name": ("a" * 300 + ".png", "expected a picture"),
+    "a null byte": ("a\0.png", "expected a picture"),
 }
 
 

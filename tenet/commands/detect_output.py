@@ -26,6 +26,10 @@ CELL, PAGE_SIDE = 320, 800
 """Longer sides of pictures that wait for them, in pixels: memory stays small."""
 
 
+JPEG_SIDE = 65_500
+"""Pixels: more than that a JPEG file cannot have on a side."""
+
+
 class Output:
     """The folder, while pictures arrive."""
 
@@ -87,7 +91,7 @@ def _jpeg(picture: "Picture") -> bytes:
     from PIL import Image
 
     stream = io.BytesIO()
-    Image.fromarray(picture).save(stream, "JPEG", quality=92)
+    Image.fromarray(_within(picture, JPEG_SIDE)).save(stream, "JPEG", quality=92)
     return stream.getvalue()
 
 

@@ -1,11 +1,12 @@
 """What the user named on the command line, as picture files and video files."""
 
 import glob
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from tenet.errors import DataError
-from tenet.sources import pictures_in
+from tenet.sources import is_folder, pictures_in
 from tenet.videos import is_video
 
 
@@ -32,13 +33,13 @@ def find_sources(
 
 def _files(word: str) -> list[Path]:
     path = Path(word)
-    if path.is_dir():
+    if is_folder(path):
         return pictures_in(path)
-    if path.exists():  # before patterns: a name may have brackets in it
+    if os.path.exists(path):  # before patterns: a name may have brackets in it
         return [path]
     if glob.has_magic(word):
         found = [Path(name) for name in sorted(glob.glob(word, recursive=True))]
         if not found:
             raise DataError(f"{word}: expected a pattern that some files fit, found none")
-        return [file for one in found for file in (pictures_in(one) if one.is_dir() else [one])]
+        return [file for one in found for file in (pictures_in(one) if is_folder(one) else [one])]
     raise DataError(f"{word}: expected a picture, a folder, a pattern or a video, but there is no such file")
