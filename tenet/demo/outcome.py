@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tenet.demo import Example, Scene
-from tenet.scoring.voc import overlap, to_devkit
+from tenet.merging import iou
 from tenet.structures import Detections
 
 IOU = 0.5
@@ -55,7 +55,6 @@ def _covered(name: str, box: np.ndarray, things: tuple[Example, ...]) -> Example
     own = [thing for thing in things if thing.name == name]
     if not own:
         return None
-    boxes = np.array([thing.box for thing in own], np.float64)
-    shares = overlap(to_devkit(box[None].astype(np.float64)), to_devkit(boxes))[0]
+    shares = iou(box[None], np.array([thing.box for thing in own], np.float32))[0]
     best = int(shares.argmax())
     return own[best] if shares[best] >= IOU else None
