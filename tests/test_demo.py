@@ -124,7 +124,10 @@ def test_the_wrong_class_and_the_wrong_place_are_false() -> None:
 
 
 def test_the_picture_holds_every_scene() -> None:
-    results = [(scene, detections(scene, scene.truth), judge(scene, detections(scene, scene.truth))) for scene in SCENES]
+    results = [
+        (scene, detections(scene, scene.truth), judge(scene, detections(scene, scene.truth)))
+        for scene in SCENES
+    ]
     whole = poster(results, "title")
     one = poster(results[:1], "title")
     assert whole.shape[1] == one.shape[1]
