@@ -35,16 +35,7 @@ def draw_detections(
     names       of the classes, by label; those of the detections by default
     font        a TrueType file for names that the built-in font cannot write
     """
-    known = detections.classes if names is None else tuple(names)
-    marks = []
-    for row in np.argsort(-detections.scores, kind="stable").tolist():
-        label = int(detections.labels[row])
-        name = known[label] if 0 <= label < len(known) else f"class {label}"
-        score = f"{detections.scores[row]:.2f}" if scores else ""
-        x1, y1, x2, y2 = detections.boxes[row].tolist()
-        shown = writable(name, font) or f"#{label}"
-        marks.append(Mark((x1, y1, x2, y2), class_colour(name), shown, score))
-    return draw_marks(picture, marks, font)
+    return draw_marks(picture, detection_marks(detections, names, scores=scores, font=font), font)
 
 
 def draw_shots(
@@ -55,6 +46,31 @@ def draw_shots(
     boxes   (n, 4) xyxy in pixels of `picture`
     labels  a word for each; `shot 0`, `shot 1`, … by default, as `Detections.shots` counts
     """
+    return draw_marks(picture, shot_marks(boxes, labels, font), font)
+
+
+def detection_marks(
+    detections: Detections,
+    names: Sequence[str] | None = None,
+    *,
+    scores: bool = True,
+    font: Path | None = None,
+) -> list[Mark]:
+    """What `draw_detections` draws, the surest first, for those who draw more into the same picture."""
+    known = detections.classes if names is None else tuple(names)
+    marks = []
+    for row in np.argsort(-detections.scores, kind="stable").tolist():
+        label = int(detections.labels[row])
+        name = known[label] if 0 <= label < len(known) else f"class {label}"
+        score = f"{detections.scores[row]:.2f}" if scores else ""
+        x1, y1, x2, y2 = detections.boxes[row].tolist()
+        shown = writable(name, font) or f"#{label}"
+        marks.append(Mark((x1, y1, x2, y2), class_colour(name), shown, score))
+    return marks
+
+
+def shot_marks(boxes: ArrayLike, labels: Sequence[str] | None = None, font: Path | None = None) -> list[Mark]:
+    """What `draw_shots` draws; boxes (n, 4) xyxy in pixels of the picture."""
     rows = np.asarray(boxes, np.float64).reshape(-1, 4)
     if not np.isfinite(rows).all():
         raise InputError("boxes: expected finite numbers (x1, y1, x2, y2), got NaN or infinity")
@@ -64,7 +80,7 @@ def draw_shots(
     for number, (x1, y1, x2, y2) in enumerate(rows.tolist()):
         text = f"shot {number}" if labels is None else writable(labels[number], font)
         marks.append(Mark((x1, y1, x2, y2), SHOT_COLOUR, text or f"#{number}"))
-    return draw_marks(picture, marks, font)
+    return marks
 
 
 def contact_sheet(

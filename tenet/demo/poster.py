@@ -12,9 +12,10 @@ from tenet.demo import Scene
 from tenet.demo.outcome import Outcome
 from tenet.explain import cut
 from tenet.lettering import font_of, line_height, shortened, wrapped
+from tenet.marks import draw_marks
 from tenet.pictures import read_picture
 from tenet.structures import Detections
-from tenet.visualize import INK, PAPER, draw_detections, draw_shots, fitted
+from tenet.visualize import INK, PAPER, detection_marks, fitted, shot_marks
 
 WIDTH, TALLEST, SHOT, GAP, MARGIN = 760, 600, 132, 16, 40
 SOFT = (96, 103, 112)
@@ -66,9 +67,9 @@ def _marked(scene: Scene, found: Detections) -> NDArray[np.uint8]:
     picture = read_picture(scene.path)
     image = np.array(fitted(picture, WIDTH, TALLEST))
     scale = image.shape[1] / picture.shape[1]
-    own = [shot.box for shot in scene.shots if shot.file == scene.file]
-    image = draw_detections(image, replace(found, boxes=found.boxes * np.float32(scale)))
-    return draw_shots(image, np.array(own) * scale) if own else image
+    own = np.array([shot.box for shot in scene.shots if shot.file == scene.file], np.float64)
+    scaled = replace(found, boxes=found.boxes * np.float32(scale))
+    return draw_marks(image, [*shot_marks(own * scale), *detection_marks(scaled)])
 
 
 def sentence(outcome: Outcome) -> str:
