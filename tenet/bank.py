@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tenet.bank_file import BankFile, Maker, write_bank
-from tenet.class_names import check_name
+from tenet.banks.bank_file import BankFile, Maker, write_bank
+from tenet.banks.class_names import check_name
+from tenet.banks.registration import Registration, judge
+from tenet.banks.shot_inputs import ShotLike, read_shots
+from tenet.banks.stored_class import StoredClass, store
+from tenet.banks.stored_shots import StoredShot, runtime_shots
 from tenet.errors import DataError, InputError, WeightsError
-from tenet.registration import Registration, judge
+from tenet.looks.sizes import SeenSize
 from tenet.runtime.protocol import Runtime
-from tenet.shot_inputs import ShotLike, read_shots
-from tenet.sizes import SeenSize
-from tenet.stored_class import StoredClass, store
-from tenet.stored_shots import StoredShot, runtime_shots
 from tenet.structures import ClassFeatures
 
 Progress = Callable[[Iterable[Any], int], Iterable[Any]]

@@ -3,8 +3,8 @@
     model = Tenet.load()
     found = model.detect("forest.jpg", bank, threshold=0.4)
 
-Each picture is decoded once and looked at as `tenet.views` plans it, mostly once for all classes; shots are
-never encoded here. Pictures are (H, W, 3) uint8 RGB; boxes that come out are xyxy in pixels of the user's
+Each picture is decoded once and looked at as `tenet.looks.views` plans it, mostly once for all classes; shots
+are never encoded here. Pictures are (H, W, 3) uint8 RGB; boxes that come out are xyxy in pixels of the user's
 picture, clipped to it.
 """
 
@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tenet.errors import InputError
-from tenet.frames import FolderDetections, Frame
-from tenet.merging import MOST, join
-from tenet.request import Bank, Request, whole_number
+from tenet.looks.frames import FolderDetections, Frame
+from tenet.looks.merging import MOST, join
+from tenet.looks.request import Bank, Request, whole_number
+from tenet.looks.sources import Loaded, is_folder, is_one_picture, load_all, pictures_in
+from tenet.looks.views import Size, View, combine
 from tenet.runtime.protocol import Picture, Runtime
-from tenet.sources import Loaded, is_folder, is_one_picture, load_all, pictures_in
 from tenet.structures import Detections
-from tenet.views import Size, View, combine
 
 CLASSES_AT_ONCE = 64
 """Classes in one call of `match`: memory grows with them."""

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from PIL import Image, ImageDraw
 
-from tenet.colours import SHOT_COLOUR, class_colour
+from tenet.drawing.colours import SHOT_COLOUR, class_colour
+from tenet.drawing.lettering import font_of, line_height, shortened, writable
+from tenet.drawing.marks import Mark, Picture, draw_marks
 from tenet.errors import InputError
-from tenet.lettering import font_of, line_height, shortened, writable
-from tenet.marks import Mark, Picture, draw_marks
 from tenet.structures import Detections
 
 PAPER, INK = (250, 250, 247), (29, 33, 38)

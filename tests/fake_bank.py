@@ -5,8 +5,8 @@ from fake_runtime import FakeRuntime
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from tenet.looks.sizes import SeenSize
 from tenet.runtime.protocol import Picture
-from tenet.sizes import SeenSize
 from tenet.structures import ClassFeatures, Detections
 
 COLOURS = {"red": (230, 20, 20), "green": (20, 210, 40), "blue": (30, 40, 220)}

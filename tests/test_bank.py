@@ -20,8 +20,8 @@ from PIL import Image
 
 from tenet.bank import ClassBank
 from tenet.errors import DataError, InputError, TenetError, WeightsError
+from tenet.looks.sizes import LARGEST, SeenSize, working_size
 from tenet.predictor import Tenet
-from tenet.sizes import LARGEST, SeenSize, working_size
 from tenet.structures import ClassFeatures
 
 

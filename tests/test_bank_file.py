@@ -14,11 +14,11 @@ from fake_runtime import FakeRuntime
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
-import tenet.bank_file
+import tenet.banks.bank_file
 from tenet.bank import ClassBank
-from tenet.bank_file import BankFile, Maker, write_bank
+from tenet.banks.bank_file import BankFile, Maker, write_bank
+from tenet.banks.stored_class import PARTS, store
 from tenet.errors import DataError, InputError, TenetError
-from tenet.stored_class import PARTS, store
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def forge(path: Path, **changed: Any) -> None:
         metadata = file.metadata()
     tensors |= changed
     index = {name: array for name, array in tensors.items() if name not in PARTS}
-    metadata["digest"] = tenet.bank_file._digest(metadata, index)
+    metadata["digest"] = tenet.banks.bank_file._digest(metadata, index)
     save_file(tensors, path, metadata)
 
 

@@ -14,7 +14,7 @@ from tenet.demo import FOLDER, SCENES, Example, Scene
 from tenet.demo.collage import SIZES, make_collage
 from tenet.demo.outcome import Outcome, judge
 from tenet.demo.poster import poster, sentence
-from tenet.merging import iou
+from tenet.looks.merging import iou
 from tenet.pictures import read_picture
 from tenet.predictor import Tenet
 from tenet.structures import Detections

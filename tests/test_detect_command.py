@@ -17,9 +17,9 @@ from PIL import Image
 from tenet.cli import main
 from tenet.commands.detect_sources import find_sources
 from tenet.errors import DataError
+from tenet.looks.sizes import SeenSize
 from tenet.predictor import Tenet
 from tenet.results import from_coco, from_csv, from_voc, from_yolo
-from tenet.sizes import SeenSize
 
 RED, GREEN = (100, 120, 170, 180), (300, 200, 360, 270)
 SEEN = SeenSize((65, 65), (640, 480))

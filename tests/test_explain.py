@@ -9,10 +9,10 @@ from fake_runtime import FakeRuntime
 from PIL import Image
 
 from tenet.bank import ClassBank
+from tenet.drawing.explain import Explained, best_pairs, cut, explain, explanations, things
 from tenet.errors import InputError, TenetError
-from tenet.explain import Explained, best_pairs, cut, explain, explanations, things
+from tenet.looks.sizes import working_size
 from tenet.predictor import Tenet
-from tenet.sizes import working_size
 from tenet.structures import Detections, Explanation
 
 RED, BLUE = (220, 30, 30), (30, 30, 220)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from tenet.colours import heat_colours, oklab
+from tenet.drawing.colours import heat_colours, oklab
+from tenet.drawing.heatmaps import enlarged, normalised, overlay
 from tenet.errors import InputError
-from tenet.heatmaps import enlarged, normalised, overlay
 
 GREY = np.full((90, 120, 3), 128, np.uint8)
 

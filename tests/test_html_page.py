@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tenet import html_page
+from tenet.drawing import html_page
+from tenet.drawing.html_page import PageItem, page_html, write_page
 from tenet.errors import DataError
-from tenet.html_page import PageItem, page_html, write_page
 from tenet.structures import Detections
 
 HOSTILE = "<script>alert(1)</script>' onload='x\" &amp; \u202e"

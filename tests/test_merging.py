@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tenet.merging import SAME, iou, join, merge, nms, without_pieces
+from tenet.looks.merging import SAME, iou, join, merge, nms, without_pieces
 from tenet.structures import Detections
 
 

@@ -12,9 +12,9 @@ from odd_files import png_header, turn_video, write_video
 from PIL import Image
 
 from tenet.errors import DataError, InputError, TenetError, WeightsError
-from tenet.frames import FolderDetections
+from tenet.looks.frames import FolderDetections
+from tenet.looks.sizes import SeenSize
 from tenet.predictor import CLASSES_AT_ONCE, Tenet
-from tenet.sizes import SeenSize
 from tenet.structures import Detections
 
 MIDDLE = SeenSize((60, 60), (640, 480))

@@ -14,8 +14,8 @@ from tenet.bank import ClassBank
 from tenet.cli import main
 from tenet.commands.banks import parse_shot
 from tenet.errors import InputError
+from tenet.looks.sizes import SeenSize
 from tenet.predictor import Tenet
-from tenet.sizes import SeenSize
 
 X, Y, W, H = THING[0], THING[1], THING[2] - THING[0], THING[3] - THING[1]
 

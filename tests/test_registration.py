@@ -4,8 +4,8 @@ import pytest
 from bank_parts import THING, RecordingRuntime, picture
 
 from tenet.bank import ClassBank
-from tenet.registration import judge
-from tenet.sizes import SeenSize
+from tenet.banks.registration import judge
+from tenet.looks.sizes import SeenSize
 
 SEEN = SeenSize((60, 60), (160, 120))
 

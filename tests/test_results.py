@@ -16,6 +16,7 @@ from PIL import Image
 from tenet.cli import main
 from tenet.data.formats import read_dataset
 from tenet.errors import DataError, InputError, MissingExtraError, TenetError
+from tenet.looks.sizes import SeenSize
 from tenet.predictor import Tenet
 from tenet.results import (
     PictureResult,
@@ -36,7 +37,6 @@ from tenet.results import (
     to_yolo,
 )
 from tenet.results.folder import file_stems, write_results
-from tenet.sizes import SeenSize
 from tenet.structures import Detections
 
 CLASSES = ("bird", "cat, tabby", 'a "quoted" <dog> & more', "été")

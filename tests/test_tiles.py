@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenet.errors import InputError
-from tenet.sizes import LARGEST, SMALLEST, SeenSize, working_size
+from tenet.looks.sizes import LARGEST, SMALLEST, SeenSize, working_size
+from tenet.looks.tiles import MOST_TILES, OVERLAP, TOO_SMALL, cut, needs_tiles, plan_tiles
+from tenet.looks.views import LEAST_SIDE, MOST_SIZE, combine, plan_views
 from tenet.structures import Detections
-from tenet.tiles import MOST_TILES, OVERLAP, TOO_SMALL, cut, needs_tiles, plan_tiles
-from tenet.views import LEAST_SIDE, MOST_SIZE, combine, plan_views
 
 lengths = st.integers(1, 9000)
 

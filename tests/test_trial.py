@@ -8,13 +8,13 @@ import pytest
 from fake_runtime import FakeRuntime
 from PIL import Image
 
-from tenet.calibrating import best_threshold, f1, false_alarms, fit_calibration, isotonic, reliability
 from tenet.data.formats import read_dataset
 from tenet.errors import DataError, InputError
 from tenet.predictor import Tenet
 from tenet.runtime.calibration import Calibration
 from tenet.scoring.report import Scores
-from tenet.trial import Trial, try_set
+from tenet.trials.calibrating import best_threshold, f1, false_alarms, fit_calibration, isotonic, reliability
+from tenet.trials.trial import Trial, try_set
 
 COLOURS = {"red": (220, 20, 20), "green": (20, 200, 20)}
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tenet.colours import (
+from tenet.drawing.colours import (
     BLACK,
     CLASS_COLOURS,
     SHOT_COLOUR,
@@ -19,9 +19,9 @@ from tenet.colours import (
     oklab,
     text_colour,
 )
+from tenet.drawing.lettering import font_of, shortened, width_of, wrapped, writable
+from tenet.drawing.marks import Mark, draw_marks, look_for, placed_labels
 from tenet.errors import InputError
-from tenet.lettering import font_of, shortened, width_of, wrapped, writable
-from tenet.marks import Mark, draw_marks, look_for, placed_labels
 from tenet.structures import Detections
 from tenet.visualize import contact_sheet, draw_detections, draw_shots
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from tenet.commands.console import at_least_one, emit_json, names, progress
 
 if TYPE_CHECKING:
-    from tenet.frames import Frame
+    from tenet.looks.frames import Frame
     from tenet.predictor import Tenet
     from tenet.results.pictures import PictureResult
 

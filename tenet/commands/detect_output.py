@@ -17,7 +17,7 @@ from tenet.results.folder import Stems, write_results
 from tenet.results.pictures import PictureResult
 
 if TYPE_CHECKING:
-    from tenet.html_page import PageItem
+    from tenet.drawing.html_page import PageItem
     from tenet.runtime.protocol import Picture
 
 ON_SHEET, ON_PAGE = 60, 200
@@ -47,7 +47,7 @@ class Output:
 
     def add(self, found: PictureResult, picture: "Picture") -> None:
         """Draw and write one picture, (H, W, 3) uint8 RGB."""
-        from tenet.html_page import PageItem
+        from tenet.drawing.html_page import PageItem
         from tenet.visualize import draw_detections
 
         drawn = draw_detections(picture, found.detections)
@@ -61,7 +61,7 @@ class Output:
 
     def finish(self, found: Sequence[PictureResult]) -> list[str]:
         """Write what sums them up; a line for each of the things that are there to look at."""
-        from tenet.html_page import write_page
+        from tenet.drawing.html_page import write_page
         from tenet.visualize import contact_sheet
 
         written = [f"pictures: {self.folder / 'annotated'}"]

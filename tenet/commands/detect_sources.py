@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tenet.errors import DataError
-from tenet.sources import is_folder, pictures_in
-from tenet.videos import is_video
+from tenet.looks.sources import is_folder, pictures_in
+from tenet.looks.videos import is_video
 
 
 def find_sources(

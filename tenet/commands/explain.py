@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from tenet.commands.console import at_least_one, check_out, names
 
 if TYPE_CHECKING:
-    from tenet.explain import Explained
+    from tenet.drawing.explain import Explained
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".html", ".htm")
 
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     picture = read_picture(args.image)
 
     from tenet.bank import ClassBank
-    from tenet.explain import explain
+    from tenet.drawing.explain import explain
     from tenet.predictor import Tenet
 
     model = Tenet.load(args.model)
@@ -72,7 +72,7 @@ def _print_table(explained: "Explained") -> None:
 def _write(explained: "Explained", name: str, out: Path) -> None:
     from tenet.data.files import write_bytes
     from tenet.data.images import encode_jpeg, encode_png
-    from tenet.html_page import PageItem, write_page
+    from tenet.drawing.html_page import PageItem, write_page
 
     figure = explained.figure(name)
     if out.suffix.lower() in (".html", ".htm"):

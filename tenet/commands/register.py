@@ -28,8 +28,8 @@ from tenet.errors import InputError, TenetError
 
 if TYPE_CHECKING:
     from tenet.bank import ClassBank
+    from tenet.banks.registration import Registration
     from tenet.data.dataset import Record
-    from tenet.registration import Registration
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.source is not None:
         return _register_set(args)
-    from tenet.class_names import check_name
+    from tenet.banks.class_names import check_name
 
     if args.name is None or not args.shots_given:
         raise InputError("expected NAME and at least one IMAGE after BANK, or --from SET --shots N")

@@ -18,7 +18,7 @@ from tenet.commands.console import emit_json, names, progress, whole_numbers
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tenet.trial import Trial
+    from tenet.trials.trial import Trial
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,12 +36,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from tenet.calibrating import draw_reliability, false_alarms, fit_calibration, reliability
     from tenet.data.formats import read_dataset
-    from tenet.figures import save_figure
+    from tenet.drawing.figures import save_figure
     from tenet.predictor import Tenet
     from tenet.runtime.torch_runtime import load_runtime, write_calibration
-    from tenet.trial import try_set
+    from tenet.trials.calibrating import draw_reliability, false_alarms, fit_calibration, reliability
+    from tenet.trials.trial import try_set
 
     runtime = load_runtime(args.model)
     if args.calibrate:

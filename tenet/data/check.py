@@ -201,7 +201,7 @@ def report_text(report: Report, limit: int = 20) -> str:
 
 def histogram(report: Report, path: Path) -> None:
     """Draw boxes for each class and box sizes into a PNG file."""
-    from tenet.figures import save_figure, two_panels
+    from tenet.drawing.figures import save_figure, two_panels
 
     facts = report.summary()
     counts = sorted(facts["boxes_per_class"].items(), key=lambda item: -item[1])[:40]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tenet.demo import Example, Scene
-from tenet.merging import iou
+from tenet.looks.merging import iou
 from tenet.structures import Detections
 
 IOU = 0.5

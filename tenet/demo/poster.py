@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from tenet.colours import Colour
 from tenet.demo import Scene
 from tenet.demo.outcome import Outcome
-from tenet.explain import cut
-from tenet.lettering import font_of, line_height, shortened, wrapped
-from tenet.marks import draw_marks
+from tenet.drawing.colours import Colour
+from tenet.drawing.explain import cut
+from tenet.drawing.lettering import font_of, line_height, shortened, wrapped
+from tenet.drawing.marks import draw_marks
 from tenet.pictures import read_picture
 from tenet.structures import Detections
 from tenet.visualize import INK, PAPER, detection_marks, fitted, shot_marks

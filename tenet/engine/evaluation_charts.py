@@ -8,8 +8,8 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
+from tenet.drawing.html_parts import data_uri
 from tenet.engine.evaluation_examples import MISSED, Mark
-from tenet.html_parts import data_uri
 from tenet.scoring.report import Scores, Spread
 
 HUES = (211, 28, 140, 340, 265, 52, 180, 0, 95, 310)

@@ -6,10 +6,10 @@ from pathlib import Path
 from tenet.data.episodes import support_set
 from tenet.data.files import write_text
 from tenet.data.shots import ShotList
+from tenet.drawing.html_parts import data_uri, page
 from tenet.engine.evaluation_charts import bars, curves, picture
 from tenet.engine.evaluation_examples import Scene, choose_scenes
 from tenet.engine.evaluation_result import Evaluation, versions
-from tenet.html_parts import data_uri, page
 from tenet.scoring.report import TITLES, Spread, Summary
 
 MOST_THUMBNAILS = 5

@@ -9,7 +9,7 @@ import numpy as np
 
 from tenet.data.dataset import Dataset, Record
 from tenet.errors import InputError
-from tenet.frames import FolderDetections, Frame
+from tenet.looks.frames import FolderDetections, Frame
 from tenet.structures import Detections, Target
 
 

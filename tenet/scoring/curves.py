@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tenet.figures import one_panel, save_figure, twenty_colours
+from tenet.drawing.figures import one_panel, save_figure, twenty_colours
 from tenet.scoring.report import ClassScore, Scores
 
 MOST_CURVES = 20

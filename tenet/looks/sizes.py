@@ -2,7 +2,7 @@
 
 A few shots tell how large the thing is. The working size brings it to about `OBJECT` pixels, within
 limits: below `SMALLEST` a picture loses what surrounds the thing, above `LARGEST` the network has never
-been trained, and it costs time; what is still too small then is looked for in tiles (`tenet.tiles`).
+been trained, and it costs time; what is still too small then is looked for in tiles (`tenet.looks.tiles`).
 
 Sizes are (width, height) in pixels.
 """

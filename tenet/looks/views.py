@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from tenet.errors import InputError
-from tenet.merging import Look, join, merge
+from tenet.looks.merging import Look, join, merge
+from tenet.looks.sizes import LARGEST, OBJECT, SMALLEST, SeenSize, expected_side, scaled_to
+from tenet.looks.tiles import Tile, needs_tiles, plan_tiles
 from tenet.runtime.protocol import Picture
-from tenet.sizes import LARGEST, OBJECT, SMALLEST, SeenSize, expected_side, scaled_to
 from tenet.structures import Detections, FloatArray
-from tenet.tiles import Tile, needs_tiles, plan_tiles
 
 ALIKE = math.sqrt(2)
 """Classes whose wanted working sizes differ by at most this factor share one: two groups at most between
@@ -137,7 +137,7 @@ def combine(
 
 
 def _wanted(picture: tuple[int, int], seen: Sequence[SeenSize]) -> float:
-    """Longer side of the working picture for one class, as `tenet.sizes.working_size` has it."""
+    """Longer side of the working picture for one class, as `tenet.looks.sizes.working_size` has it."""
     return min(max(max(picture) * OBJECT / expected_side(picture, seen), SMALLEST), LARGEST)
 
 

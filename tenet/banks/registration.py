@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tenet.sizes import SeenSize, working_size
+from tenet.looks.sizes import SeenSize, working_size
 
 TOP = 100
 """A shot is seen if one of this many best boxes of its own picture covers it."""

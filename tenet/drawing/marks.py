@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from tenet.colours import BLACK, WHITE, Colour, text_colour
+from tenet.drawing.colours import BLACK, WHITE, Colour, text_colour
+from tenet.drawing.lettering import Font, font_of, line_height, shortened, width_of
 from tenet.errors import InputError
-from tenet.lettering import Font, font_of, line_height, shortened, width_of
 
 Picture = NDArray[np.uint8]
 Place = tuple[int, int, int, int]

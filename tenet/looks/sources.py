@@ -13,9 +13,9 @@ from PIL import Image
 
 from tenet.data.images import SUFFIXES
 from tenet.errors import DataError, InputError, TenetError
+from tenet.looks.videos import is_video, read_video
 from tenet.pictures import PictureLike, read_picture
 from tenet.runtime.protocol import Picture
-from tenet.videos import is_video, read_video
 
 Item = TypeVar("Item")
 

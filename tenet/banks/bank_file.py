@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from tenet.class_names import check_name
+from tenet.banks.class_names import check_name
+from tenet.banks.stored_class import FEATURES, PARTS, ROW, Array, StoredClass
 from tenet.data.files import write_chunks
 from tenet.errors import DataError, InputError
-from tenet.stored_class import FEATURES, PARTS, ROW, Array, StoredClass
 from tenet.version import __version__
 
 FORMAT = "tenet-bank-1"

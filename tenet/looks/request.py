@@ -8,10 +8,10 @@ from typing import Protocol
 import numpy as np
 
 from tenet.errors import InputError, WeightsError
+from tenet.looks.sizes import SeenSize
+from tenet.looks.views import Size, View, check_size, plan_views
 from tenet.runtime.protocol import Runtime
-from tenet.sizes import SeenSize
 from tenet.structures import ClassFeatures
-from tenet.views import Size, View, check_size, plan_views
 
 KEPT = 256
 """Features of so many classes are held in memory; of more they are fetched anew for each batch."""

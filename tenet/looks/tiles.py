@@ -8,7 +8,7 @@ whole pixels of the picture.
 import math
 from collections.abc import Sequence
 
-from tenet.sizes import LARGEST, SeenSize, expected_side
+from tenet.looks.sizes import LARGEST, SeenSize, expected_side
 
 TOO_SMALL = 32.0
 """Expected side, in pixels of the largest working picture, below which a picture is cut."""

@@ -1,7 +1,7 @@
 """What was found in some pictures as one HTML page: each picture with its boxes, and a table of them.
 
-One file that needs nothing else (`tenet.html_parts`). Its size is bounded: pictures are thumbnails, smaller
-where there are many, and of very many detections the table holds the surest.
+One file that needs nothing else (`tenet.drawing.html_parts`). Its size is bounded: pictures are thumbnails,
+smaller where there are many, and of very many detections the table holds the surest.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tenet.colours import class_colour, text_colour
 from tenet.data.files import write_text
-from tenet.html_parts import data_uri, page
+from tenet.drawing.colours import class_colour, text_colour
+from tenet.drawing.html_parts import data_uri, page
 from tenet.structures import Detections
 from tenet.version import __version__
 from tenet.visualize import draw_detections, fitted

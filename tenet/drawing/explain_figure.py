@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from tenet.colours import Colour, class_colour, heat_colours, text_colour
+from tenet.drawing.colours import Colour, class_colour, heat_colours, text_colour
+from tenet.drawing.explain import Explained, Pair, best_pairs, cut
+from tenet.drawing.heatmaps import overlay
+from tenet.drawing.lettering import font_of, line_height, shortened, width_of, wrapped, writable
 from tenet.errors import InputError
-from tenet.explain import Explained, Pair, best_pairs, cut
-from tenet.heatmaps import overlay
-from tenet.lettering import font_of, line_height, shortened, width_of, wrapped, writable
 from tenet.structures import Detections, Explanation
 from tenet.visualize import INK, PAPER, draw_detections, fitted
 

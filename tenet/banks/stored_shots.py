@@ -17,7 +17,7 @@ from PIL import Image
 
 from tenet.data.images import open_picture
 from tenet.data.transforms import resize
-from tenet.sizes import SeenSize, working_size
+from tenet.looks.sizes import SeenSize, working_size
 from tenet.structures import Shot
 
 Picture = NDArray[np.uint8]

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from tenet.colours import heat_colours
+from tenet.drawing.colours import heat_colours
 from tenet.errors import InputError
 
 Picture = NDArray[np.uint8]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tenet.errors import InputError
 from tenet.runtime.calibration import Calibration
-from tenet.trial import Trial
+from tenet.trials.trial import Trial
 
 Floats = NDArray[np.float64]
 LEAST_WEIGHT = 0.002
@@ -91,7 +91,7 @@ def reliability(trials: Sequence[Trial]) -> list[tuple[float, float, int]]:
 
 def draw_reliability(rows: Sequence[tuple[float, float, int]], title: str) -> object:
     """The reliability plot as a matplotlib figure: on the diagonal a score is worth what it says."""
-    from tenet.figures import one_panel
+    from tenet.drawing.figures import one_panel
 
     figure, axes = one_panel()
     axes.plot([0, 1], [0, 1], color="grey", linestyle="--", linewidth=1)

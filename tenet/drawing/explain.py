@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from tenet.data.transforms import resize
 from tenet.errors import InputError
+from tenet.looks.sizes import SeenSize, working_size
 from tenet.pictures import PictureLike, read_picture
-from tenet.sizes import SeenSize, working_size
 from tenet.structures import ClassFeatures, Detections, Explanation
 
 Picture = NDArray[np.uint8]
@@ -90,7 +90,7 @@ class Explained:
 
     def figure(self, title: str = "") -> Picture:
         """All of it as one picture."""
-        from tenet.explain_figure import draw_figure
+        from tenet.drawing.explain_figure import draw_figure
 
         return draw_figure(self, title)
 

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from tenet.banks.stored_shots import CROP_QUALITY, SCENE_QUALITY, Box, Picture, StoredShot, encode_jpeg
 from tenet.data.transforms import resize, support_crop
 from tenet.errors import DataError, InputError
+from tenet.looks.sizes import LARGEST, SeenSize, scaled_to
 from tenet.pictures import read_picture
-from tenet.sizes import LARGEST, SeenSize, scaled_to
-from tenet.stored_shots import CROP_QUALITY, SCENE_QUALITY, Box, Picture, StoredShot, encode_jpeg
 
 ShotLike = Any
 """A picture (`tenet.pictures.PictureLike`), or (picture, (x1, y1, x2, y2)) in pixels of that picture."""

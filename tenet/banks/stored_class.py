@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tenet.banks.stored_shots import Box, StoredShot
 from tenet.errors import DataError, InputError, WeightsError
-from tenet.sizes import SeenSize
-from tenet.stored_shots import Box, StoredShot
+from tenet.looks.sizes import SeenSize
 from tenet.structures import ClassFeatures
 
 Array = NDArray[Any]

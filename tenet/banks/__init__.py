@@ -1,0 +1,1 @@
+"""Parts of a class bank, which `tenet.bank` puts together: stored shots, the file, registration in words."""

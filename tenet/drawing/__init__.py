@@ -1,0 +1,1 @@
+"""Pictures and pages for people to look at: boxes, heat maps, explanations, curves, HTML."""

@@ -1,0 +1,1 @@
+"""A model tried as users use it, and its scores calibrated."""
