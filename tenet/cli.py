@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "explain": ("tenet.commands.explain", "show why something was found in a picture"),
     "finetune": ("tenet.commands.finetune", "fine-tune a detector on a few shots, of your own set too"),
     "models": ("tenet.commands.models", "list the configurations, or print one with its size"),
+    "pack": ("tenet.commands.pack", "make a run's checkpoint into a small model file"),
     "register": ("tenet.commands.register", "show the detector a class, into a bank file"),
     "score": ("tenet.commands.score", "score detections against ground truth"),
     "trial": ("tenet.commands.trial", "try a model as a user would, on annotated sets; calibrate its scores"),

@@ -66,21 +66,38 @@ def save(
 ) -> Path:
     """Write the checkpoint of `step` steps done, and delete older ones but the newest `keep` and the best
     (the least `metrics["loss"]`). Returns the path of its JSON."""
-    content = save_tensor_bytes(_model_tensors(detector) | _optimizer_tensors(detector, optimizer))
+    tensors = _model_tensors(detector) | _optimizer_tensors(detector, optimizer)
     path = folder / f"step_{step:08d}.json"
+    write_checkpoint(path, tensors, step, recipe, split or {}, metrics or {})
+    _prune(folder, keep)
+    return path
+
+
+def write_checkpoint(
+    path: Path,
+    tensors: dict[str, Tensor],
+    step: int,
+    recipe: Recipe,
+    split: dict[str, list[str]],
+    metrics: dict[str, float],
+    calibration: dict[str, Any] | None = None,
+) -> Path:
+    """Write PATH.safetensors, then PATH.json, which makes it a checkpoint. Returns the path of its JSON."""
+    content = save_tensor_bytes(tensors)
     write_bytes(path.with_suffix(".safetensors"), content)
     document = {
         "format": FORMAT,
         "step": step,
         "seed": recipe.seed,
-        "metrics": metrics or {},
-        "split": split or {},
+        "metrics": metrics,
+        "split": split,
         "versions": versions(),
         "tensors": {"bytes": len(content), "blake2b": _digest(content)},
         "recipe": recipe.to_dict(),
     }
+    if calibration:
+        document["calibration"] = calibration
     write_json(path, document, indent=1)
-    _prune(folder, keep)
     return path
 
 

@@ -1,0 +1,62 @@
+"""A checkpoint as it ships: half precision, without the optimiser, with what bare crops need.
+
+The frozen encoder's weights come with its own package and are not in the file. A shot that comes without its
+picture has no surroundings: cells of training pictures that cover no object stand for them.
+"""
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from tenet.data.episodes import EpisodeSource
+from tenet.engine.batch import to_batch
+from tenet.engine.checkpoint import Checkpoint, restore_detector, write_checkpoint
+from tenet.models.detector import TENET
+from tenet.models.losses import best_iou
+from tenet.models.objectness import NEGATIVE_IOU, cell_statistics
+
+EPISODES = 48
+SMALL = 1024
+"""Tensors of fewer numbers keep their precision: they cost nothing, and scales and biases live there."""
+
+
+def pack(checkpoint: Checkpoint, out: Path, source: EpisodeSource | None = None) -> Path:
+    """Write OUT.safetensors and OUT.json; returns the path of the JSON.
+
+    `source` has the training episodes from which the background is taken.
+    """
+    detector = restore_detector(checkpoint).eval()
+    if source is not None and detector.rpn.closed_form:
+        fit_background(detector, source)
+    state = detector.state_dict()
+    tensors = {
+        name: state[name.removeprefix("model/")] for name in checkpoint.tensors if name.startswith("model/")
+    }
+    return write_checkpoint(
+        out if out.suffix == ".json" else out.with_name(f"{out.name}.json"),
+        {name: _half(name, tensor) for name, tensor in tensors.items()},
+        checkpoint.step,
+        checkpoint.recipe,
+        checkpoint.split,
+        checkpoint.metrics,
+        checkpoint.calibration,
+    )
+
+
+def _half(name: str, tensor: Tensor) -> Tensor:
+    small = tensor.numel() < SMALL or not tensor.is_floating_point() or "background" in name
+    return tensor if small else tensor.half()
+
+
+@torch.no_grad()
+def fit_background(detector: TENET, source: EpisodeSource) -> None:
+    """Statistics of cells that cover no object, from the queries of the first episodes with their classes."""
+    cells = []
+    for index in range(EPISODES):
+        batch = to_batch([source[index]])
+        classes = detector.encode_supports(batch.supports)
+        [image] = detector.encode_images(batch.images)
+        found = detector.cells(image, classes)
+        cells.append(found.features[best_iou(found.boxes, batch.targets[0].boxes)[0] < NEGATIVE_IOU])
+    detector.rpn.set_background(cell_statistics(torch.cat(cells)))
