@@ -243,6 +243,9 @@ class BoxQualityConfig:
     """How many times the box is refined and pooled again."""
     context: float = 1.5
     """The box is enlarged by this factor before pooling, to see its surroundings."""
+    jittered: int = 64
+    """In training, boxes of a picture that are its objects', moved and scaled at random: proposals near an
+    object are rare at first, and these teach from the first step what a wrong extent is."""
     channels: int = 64
     """Channels after the first 1×1 convolution."""
     hidden: int = 256
@@ -251,6 +254,7 @@ class BoxQualityConfig:
     def __post_init__(self) -> None:
         _check_types(self)
         _at_least("box_quality.passes", self.passes, 1)
+        _at_least("box_quality.jittered", self.jittered, 0)
         _at_least("box_quality.context", self.context, 1.0)
 
 

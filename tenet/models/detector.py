@@ -20,6 +20,7 @@ from tenet.models.hop import HOP
 from tenet.models.losses import (
     QueryTarget,
     best_iou,
+    jitter_boxes,
     label_regions,
     quality_loss,
     relation_loss,
@@ -320,8 +321,10 @@ class TENET(nn.Module):
         assert self.box_quality is not None
         moved, parts = boxes.clone(), []
         for e, (image, target) in enumerate(zip(images, targets, strict=True)):
-            passes: list[Refined] = self.box_quality(image.pyramid, boxes[e][mask[e]], image.maps.size)
-            moved[e][mask[e]] = passes[-1].boxes
+            size, regions = image.maps.size, boxes[e][mask[e]]
+            jittered = jitter_boxes(target.of_class(None)[0], self.config.box_quality.jittered, size)
+            passes: list[Refined] = self.box_quality(image.pyramid, torch.cat([regions, jittered]), size)
+            moved[e][mask[e]] = passes[-1].boxes[: len(regions)]
             parts.append(quality_loss(passes, target))
         return moved, {name: torch.stack([part[name] for part in parts]).mean() for name in parts[0]}
 

@@ -15,11 +15,15 @@ from torch import Tensor
 from tenet.errors import InputError
 from tenet.models.box_quality import DELTA_SCALES, Refined
 from tenet.models.rpn import RPNOutput
-from tenet.ops import box_iou, encode_boxes, paired_iou
+from tenet.ops import box_iou, clip_boxes, decode_boxes, encode_boxes, paired_iou
 from tenet.ops.boxes import check_boxes
 
 QUALITY_NEAR_IOU = 0.3
 """A box overlapping an object at least this much teaches the second estimate of its IoU."""
+
+
+JITTER_MOVE, JITTER_SCALE = 0.2, 0.3
+"""Standard deviations of a jittered box: of its centre, in sides, and of the logarithm of its sides."""
 
 
 class QueryTarget(NamedTuple):
@@ -280,6 +284,16 @@ def _competing_loss(logits: Tensor, labels: RegionLabels, ratio: tuple[int, int,
         ]
     picked = torch.cat(chosen)
     return picked.mean() if len(picked) else 0 * logits.sum()
+
+
+def jitter_boxes(boxes: Tensor, count: int, size: tuple[int, int]) -> Tensor:
+    """About `count` boxes: objects (g, 4) moved and scaled at random, cut to a picture of `size` (H, W)."""
+    if len(boxes) == 0 or count == 0:
+        return boxes[:0]
+    own = boxes.repeat(-(-count // len(boxes)), 1)[:count]
+    deltas = torch.randn_like(own) * own.new_tensor([JITTER_MOVE, JITTER_MOVE, JITTER_SCALE, JITTER_SCALE])
+    moved = clip_boxes(decode_boxes(deltas, own), size)
+    return moved[(moved[:, 2:] - moved[:, :2] >= 1).all(1)]
 
 
 def quality_loss(passes: list[Refined], target: QueryTarget) -> dict[str, Tensor]:

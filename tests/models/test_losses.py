@@ -9,6 +9,7 @@ from tenet.models.box_quality import Refined
 from tenet.models.losses import (
     RegionLabels,
     best_iou,
+    jitter_boxes,
     label_anchors,
     label_regions,
     quality_loss,
@@ -204,3 +205,16 @@ def test_nothing_to_learn_from(competing: bool) -> None:
 def test_bad_targets(boxes: list[list[float]], ways: list[int], words: str) -> None:
     with pytest.raises(InputError, match=words):
         make_target(boxes, ways).check(2)
+
+
+def test_jittered_boxes_lie_around_their_objects() -> None:
+    torch.manual_seed(0)
+    objects = torch.tensor([[100.0, 100, 200, 180], [10, 10, 60, 40]])
+    boxes = jitter_boxes(objects, 100, (300, 400))
+    assert 90 <= len(boxes) <= 100
+    near = best_iou(boxes, objects)[0]
+    assert near.mean() > 0.4
+    assert near.std() > 0.1
+    assert boxes.min() >= 0
+    assert (boxes[:, 2:] <= torch.tensor([400.0, 300])).all()
+    assert len(jitter_boxes(NONE, 100, (300, 400))) == 0
