@@ -3,7 +3,6 @@
 import errno
 import os
 import random
-import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_runs import environment, same_parameters, tenet, tiny_recipe, train, write_recipe
+from tiny_runs import PATIENCE, same_parameters, started, tenet, tiny_recipe, train, write_recipe
 
 from tenet.cli import main
 from tenet.engine import checkpoint
@@ -37,16 +36,15 @@ def test_resumed_is_uninterrupted(root: Path, tmp_path: Path, optimizer: str) ->
 def test_killed_at_any_moment(root: Path, tmp_path: Path) -> None:
     recipe = tiny_recipe(iterations=24, save_every=1)
     path, out = write_recipe(tmp_path, recipe), tmp_path / "killed"
-    process = subprocess.Popen(
-        tenet("train", path, "--data-root", root, "--out", out), env=environment(), stdout=subprocess.DEVNULL
-    )
-    deadline = time.monotonic() + 60
-    while not list(out.glob("checkpoints/*.json")) and time.monotonic() < deadline:
-        assert process.poll() is None
-        time.sleep(0.01)
-    time.sleep(random.random() * 0.5)
-    process.kill()
-    process.wait()
+    with started(tenet("train", path, "--data-root", root, "--out", out), tmp_path) as process:
+        deadline = time.monotonic() + PATIENCE
+        while not list(out.glob("checkpoints/*.json")):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        time.sleep(random.random() * 0.5)
+        process.kill()
+        process.wait()
     found = load_latest(out / "checkpoints")
     assert found is not None
     assert 0 < found.step < 24, "the process was not killed in the middle"

@@ -1,8 +1,12 @@
 """A recipe and a run small enough for tests."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import torch
@@ -55,18 +59,52 @@ def tenet(*words: object) -> list[str]:
     return [sys.executable, "-m", "tenet.cli", *map(str, words)]
 
 
-def torchrun(processes: int, *words: object, restarts: int = 0) -> subprocess.CompletedProcess[str]:
-    """`tenet …` in several processes of this machine."""
-    launcher = ["--standalone", f"--nproc-per-node={processes}", f"--max-restarts={restarts}"]
-    command = [sys.executable, "-m", "torch.distributed.run", *launcher, "-m", "tenet.cli"]
-    return subprocess.run(
-        [*command, *map(str, words)],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+PATIENCE = 300
+"""Seconds until a process that should end is taken for hung: some ten times what it takes when idle, because
+a busy machine and files that nobody has read yet slow three interpreters that load torch at once."""
+
+
+@contextmanager
+def started(command: list[str], folder: Path, patience: float = 60) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that writes into `folder`/log. It must have `folder` among its words: nothing that has
+    outlives the block, whatever the process started and however it ended. It has `patience` seconds to end
+    when it is asked to."""
+    environ = environment() | {"TENET_DIST_TIMEOUT": str(PATIENCE // 2)}
+    with (folder / "log").open("w") as stream:
+        process = subprocess.Popen(command, env=environ, stdout=stream, stderr=stream)
+    try:
+        yield process
+    finally:
+        process.terminate()  # torchrun takes its workers with it
+        try:
+            process.wait(timeout=patience)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        deadline = time.monotonic() + 60
+        while (left := running(str(folder))) and time.monotonic() < deadline:
+            for pid in left:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.02)
+
+
+def running(word: str) -> list[int]:
+    """Other processes with this in their command line; none where there is no /proc."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if word.encode() in (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
+    return [pid for pid in found if pid != os.getpid()]
+
+
+def torchrun(processes: int, *words: object, restarts: int = 0) -> list[str]:
+    """The command line of `tenet …` in several processes of this machine."""
+    # An address in numbers: the name of a machine is not resolved everywhere, nor at once.
+    launcher = ["--standalone", "--local-addr=127.0.0.1", f"--nproc-per-node={processes}"]
+    command = [sys.executable, "-m", "torch.distributed.run", *launcher, f"--max-restarts={restarts}"]
+    return [*command, "-m", "tenet.cli", *map(str, words)]
 
 
 def same_parameters(one: TENET, two: TENET) -> bool:
