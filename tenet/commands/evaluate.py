@@ -51,6 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trained-on", type=names, default=[], metavar="A,B", help="further classes it learned"
     )
+    parser.add_argument(
+        "--no-objectness", action="store_true", help="fit no closed-form objectness, where the model has it"
+    )
     parser.add_argument("--finetune", action="store_true", help="fine-tune on each draw before it is tested")
 
 
@@ -140,6 +143,7 @@ def _settings(args: argparse.Namespace, test: "Dataset", learned: list[str]) -> 
         min_shot_side=args.min_side,
         limit=args.limit or 0,
         threshold=args.threshold,
+        objectness=not args.no_objectness,
         track=args.tracks,
     )
 

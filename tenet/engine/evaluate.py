@@ -12,43 +12,32 @@ import hashlib
 import json
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from tenet.config import ModelConfig
-from tenet.data.dataset import Dataset, Record
-from tenet.data.episodes import PictureSource, support_set
+from tenet.data.dataset import Dataset
+from tenet.data.episodes import PictureSource
 from tenet.data.loader import load
-from tenet.data.shots import ShotList, ShotRef
+from tenet.data.shots import ShotList
+from tenet.engine.evaluation_detector import (
+    Detector,
+    device_of,
+    fingerprint_weights,
+    in_record,
+    ready,
+    to_tensor,
+)
 from tenet.engine.evaluation_result import Evaluation, score_draws
 from tenet.engine.evaluation_settings import EvaluationSettings
+from tenet.engine.evaluation_shots import encode_draws, uses_objectness
 from tenet.engine.evaluation_store import SHARD, Found, Store, fingerprint_set
 from tenet.engine.protocols import Draw, Plan, plan_evaluation
 from tenet.errors import ConfigError
-from tenet.models.supports import SupportFeatures, Supports, stack_classes
-from tenet.structures import Detections
-
-
-class Detector(Protocol):
-    """What is evaluated: `tenet.models.detector.TENET`, or anything with its three calls."""
-
-    config: ModelConfig
-    training: bool
-
-    def encode_images(self, images: list[Tensor]) -> list[Any]: ...
-    def encode_supports(self, supports: Supports) -> SupportFeatures: ...
-    def match(self, images: list[Any], classes: SupportFeatures) -> list[Detections]: ...
-    def train(self, mode: bool = True) -> Any: ...
-    def state_dict(self) -> dict[str, Any]: ...
-
 
 Adapt = Callable[[Any, ShotList], Any]
 """(a copy of the detector, the shots of a draw) → the detector that learned them. The same shots must
@@ -121,7 +110,7 @@ def _evaluate(
         missing = [shard for shard in group.shards if not store.has(number, shard)]
         if missing:
             own = detector if adapt is None else adapt(copy.deepcopy(detector), group.draws[0].list)
-            with torch.inference_mode(), _ready(own, settings.threshold):
+            with ready(own, settings.threshold):
                 for shard, found in _find(own, plan, group, missing, settings, workers, progress):
                     store.write(number, shard, found)
     shards = {
@@ -129,7 +118,8 @@ def _evaluate(
     }
     scored = score_draws(plan, settings, store, shards)
     seconds = time.monotonic() - start
-    return Evaluation(model, weights, settings, plan, *scored, seconds=seconds)
+    fitted = uses_objectness(detector, settings)
+    return Evaluation(model, weights, settings, plan, *scored, seconds=seconds, objectness=fitted)
 
 
 # Finding --------------------------------------------------------------------------------------------
@@ -171,110 +161,13 @@ def _find(
         found: Found = {draw.name: [] for draw in group.draws}
         for row in group.shard(shard):
             record, picture = plan.test.records[row], next(queue)
-            [encoded] = detector.encode_images([_tensor(picture, _device(detector))])
+            [encoded] = detector.encode_images([to_tensor(picture, device_of(detector))])
             for draw in group.draws:
                 if record.id not in draw.left_out:
                     [detections] = detector.match([encoded], classes(draw))
-                    found[draw.name].append((row, _in_record(detections, record, picture)))
+                    found[draw.name].append((row, in_record(detections, record, picture)))
         yield shard, found
     next(queue, None)  # lets the loader and the bar end
-
-
-def _in_record(detections: Detections, record: Record, picture: NDArray[np.uint8]) -> Detections:
-    """Boxes from pixels of the scaled picture to pixels of the record."""
-    height, width = picture.shape[:2]
-    scale = np.array([record.width / width, record.height / height] * 2, np.float32)
-    frame = np.array([record.width, record.height] * 2, np.float32)
-    return replace(detections, boxes=np.clip(detections.boxes * scale, 0, frame).astype(np.float32))
-
-
-# Shots ----------------------------------------------------------------------------------------------
-
-
-def encode_draws(
-    detector: Detector, dataset: Dataset, draws: Sequence[Draw], settings: EvaluationSettings
-) -> Callable[[Draw], SupportFeatures]:
-    """Every shot encoded once for its seed, whatever numbers of shots it is part of. Returns the function
-    from a draw to the features of its classes."""
-    size = settings.support_size or detector.config.support_size
-    places: dict[int, dict[str, dict[ShotRef, int]]] = {}
-    banks: dict[int, SupportFeatures] = {}
-    for seed in dict.fromkeys(draw.seed for draw in draws):
-        own = [draw for draw in draws if draw.seed == seed]
-        refs = {
-            name: tuple(dict.fromkeys(ref for draw in own for ref in draw.list.classes[name]))
-            for name in settings.classes
-        }
-        places[seed] = {name: {ref: row for row, ref in enumerate(refs[name])} for name in refs}
-        crops = support_set(dataset, ShotList("all of a seed", seed, 0, refs), size, settings.context)
-        banks[seed] = _encode_bank(detector, [crops[name] for name in settings.classes])
-
-    def of_draw(draw: Draw) -> SupportFeatures:
-        place = places[draw.seed]
-        rows = [[place[name][ref] for ref in draw.list.classes[name]] for name in settings.classes]
-        return _take_shots(banks[draw.seed], rows)
-
-    return of_draw
-
-
-def _encode_bank(
-    detector: Detector, classes: list[tuple[NDArray[np.uint8], NDArray[np.float32]]]
-) -> SupportFeatures:
-    """Crops (Z, S, S, 3) and boxes (Z, 4) of K classes → features (1, K, Z, …), a class at a time."""
-    device = _device(detector)
-    features = []
-    for crops, boxes in classes:
-        tensors = [_tensor(crop, device) for crop in crops]
-        rows = torch.arange(len(crops), device=device).view(1, 1, -1)
-        supports = Supports(tensors, torch.from_numpy(boxes).to(device), rows)
-        features.append(detector.encode_supports(supports).to_class(0))
-    stacked = stack_classes(features)
-    return SupportFeatures(*(None if part is None else part.to(device) for part in stacked))  # type: ignore[arg-type]
-
-
-def _take_shots(bank: SupportFeatures, rows: list[list[int]]) -> SupportFeatures:
-    """The named shots of each class, (1, K, Z, …): a view where they are the first ones."""
-    shots = len(rows[0])
-    if all(own == list(range(shots)) for own in rows):
-        taken = [part[:, :, :shots] for part in bank[:5]]
-    else:
-        k = torch.arange(len(rows)).unsqueeze(1)
-        taken = [part[:, k, torch.tensor(rows)] for part in bank[:5]]
-    return SupportFeatures(*taken)
-
-
-# The detector ---------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _ready(detector: Detector, threshold: float) -> Iterator[None]:
-    """Not training, and down to a low score; afterwards as it was."""
-    config, training = detector.config, detector.training
-    detector.config = replace(config, score_threshold=threshold)
-    detector.train(False)
-    try:
-        yield
-    finally:
-        detector.config = config
-        detector.train(training)
-
-
-def _device(detector: Detector) -> torch.device:
-    return next((value.device for value in detector.state_dict().values()), torch.device("cpu"))
-
-
-def _tensor(picture: NDArray[np.uint8], device: torch.device) -> Tensor:
-    """(H, W, 3) uint8 → (3, H, W) float32 with values in 0…255."""
-    return torch.from_numpy(np.ascontiguousarray(picture)).to(device).permute(2, 0, 1).float()
-
-
-def fingerprint_weights(detector: Detector) -> str:
-    """Changes with any parameter or buffer."""
-    digest = hashlib.blake2b(digest_size=16)
-    for name, value in sorted(detector.state_dict().items()):
-        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-        digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
 
 
 def _identity(detector: Detector, weights: str, plan: Plan, settings: EvaluationSettings) -> dict[str, Any]:

@@ -56,10 +56,17 @@ def _head(evaluation: Evaluation) -> str:
         f"({len(settings.base)} base, {len(settings.novel)} novel). "
         f"Shots from {escape(plan.shots_from.name)}, seeds {', '.join(map(str, settings.seeds))}. "
         f"<b>{settings.protocol}</b>: "
-        f"{PROTOCOL_WORDS[settings.protocol]}{_dash(settings.adaptation)}. <b>{settings.track}</b>: "
+        f"{PROTOCOL_WORDS[settings.protocol]}{_dash(settings.adaptation)}. {_objectness(evaluation)}"
+        f"<b>{settings.track}</b>: "
         f"{TRACK_WORDS[settings.track]}.</p></header>"
         f"<section class='tiles'>{tiles}<p>{escape(_title(evaluation, metric))}, {side} classes</p></section>"
     )
+
+
+def _objectness(evaluation: Evaluation) -> str:
+    """Said only where it is so."""
+    words = "Closed-form objectness is fitted from the shots in their own pictures. "
+    return words if evaluation.objectness else ""
 
 
 def _dash(text: str) -> str:

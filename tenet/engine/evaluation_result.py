@@ -43,6 +43,7 @@ class Evaluation:
     summaries  metric → number of shots → summary over seeds, whose `runs` are in the order of the seeds
     tested     name of draw → test pictures in it
     seconds    of this call; what was found by an earlier one that was stopped is not counted
+    objectness whether closed-form objectness was fitted from the shots
     """
 
     model: str
@@ -53,6 +54,7 @@ class Evaluation:
     tested: dict[str, int]
     example: Example
     seconds: float
+    objectness: bool = False
 
     def headline(self) -> str:
         """One line that says what was measured."""
@@ -78,6 +80,7 @@ class Evaluation:
             "weights": self.weights,
             "protocol": settings.protocol,
             "track": settings.track,
+            "objectness": self.objectness,
             "settings": settings.to_json(),
             "data": {
                 "test": plan.test.name,

@@ -40,6 +40,9 @@ class EvaluationSettings:
     """Test only this many pictures, drawn by a fixed seed; 0 takes all."""
     threshold: float = 0.001
     """Detections below this score go. Low, because average precision wants the whole curve."""
+    objectness: bool = True
+    """Fit closed-form objectness from each draw's shots in their own pictures, where the model has it
+    (`rpn.closed_form`); False leaves it out, to measure what it does."""
     protocol: str = "meta-test"
     """`meta-test`: the shots are only shown. `fine-tuned`: the detector first learns from each draw."""
     adaptation: str = ""
