@@ -5,6 +5,9 @@ Shots are drawn by seed from --shots-from, or from the test set itself: then the
 are not tested. The folder --out holds detections, results.json and report.html; a run that was stopped
 continues there.
 
+  --protocol episodes draws N-way K-shot episodes of --data instead: shots and pictures to look in, for a few
+  classes at a time; the mean over episodes comes with its 95 % confidence interval.
+
   --split   whose classes are base and novel; `all`: every class of the set is novel
   --tracks  strict: the encoder's weights never saw novel classes as boxes; paper: they may have
 
@@ -12,6 +15,7 @@ examples:
   tenet evaluate tenet_lite0 --data test.json --shots 1,5 --seeds 0-4 --out runs/lite0
   tenet evaluate runs/v1 --data voc2012_val.json --shots-from voc2007_trainval.json \\
     --split voc1 --side novel --shots 1,3,5,10 --min-side 32 --out runs/v1/eval
+  tenet evaluate runs/fsod --data fsod_test.json --protocol episodes --ways 5 --shots 5 --out runs/fsod/5way
   tenet evaluate tenet_lite0 --data bccd.json --shots 5 --seeds 0 --limit 50 --metric coco --json -
 """
 
@@ -24,7 +28,9 @@ from tenet.commands.console import at_least_one, emit_json, names, progress
 
 if TYPE_CHECKING:
     from tenet.data.dataset import Dataset
+    from tenet.engine.episode_result import EpisodeEvaluation
     from tenet.engine.evaluate import Adapt
+    from tenet.engine.evaluation_result import Evaluation
     from tenet.engine.evaluation_settings import EvaluationSettings
 
 
@@ -38,8 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split", choices=("voc1", "voc2", "voc3", "coco", "all"), default="all")
     parser.add_argument("--side", choices=("novel", "base", "both"), default="novel", help="default novel")
     parser.add_argument("--classes", type=names, metavar="A,B", help="only these of them")
-    parser.add_argument("--shots", type=numbers, default=(1, 3, 5, 10), help="such as 1,5 (default 1,3,5,10)")
-    parser.add_argument("--seeds", type=numbers, default=(0, 1, 2, 3, 4), help="such as 0,2 or 0-4 (default)")
+    parser.add_argument("--shots", type=numbers, help="such as 1,5 (default 1,3,5,10; episodes: 5)")
+    parser.add_argument("--seeds", type=numbers, help="such as 0,2 or 0-4 (default; episodes: 0)")
     parser.add_argument("--metric", type=names, default=["voc07", "coco"], help="default voc07,coco")
     parser.add_argument("--min-side", type=float, default=0, metavar="PX", help="least side of a shot's box")
     parser.add_argument("--limit", type=at_least_one, metavar="N", help="only N test pictures, by fixed seed")
@@ -54,33 +60,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-objectness", action="store_true", help="fit no closed-form objectness, where the model has it"
     )
-    parser.add_argument("--finetune", action="store_true", help="fine-tune on each draw before it is tested")
+    parser.add_argument("--protocol", choices=("meta-test", "fine-tuned", "episodes"), default="meta-test")
+    parser.add_argument("--finetune", action="store_true", help="the same as --protocol fine-tuned")
+    parser.add_argument("--ways", type=at_least_one, default=5, help="episodes: classes (default 5)")
+    parser.add_argument("--episodes", type=at_least_one, default=500, help="episodes: how many (default 500)")
+    parser.add_argument(
+        "--queries", type=at_least_one, default=10, help="episodes: pictures of each class (default 10)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    from tenet.data.dataset import merge
     from tenet.data.formats import read_dataset
-    from tenet.engine.evaluate import evaluate
-    from tenet.engine.evaluation_report import write_report
 
     test = read_dataset(args.data)
-    sets = [read_dataset(path) for path in args.shots_from or ()]
-    shots_from = (sets[0] if len(sets) == 1 else merge(sets)) if sets else test
-    shots_from = _spelled_as(test, shots_from)
+    protocol = _protocol(args)
     model = _model(args.model)
-    settings = _settings(args, test, model.trained_on)
-    done = evaluate(
-        model.detector,
-        test,
-        shots_from,
-        settings,
-        out=args.out,
-        adapt=_adapt(model, shots_from) if args.finetune else None,
-        public_list=args.list,
-        model=model.name,
-        workers=args.workers,
-        progress=progress,
-    )
+    settings = _settings(args, protocol, test, model.trained_on)
+    done = (_run_episodes if protocol == "episodes" else _run_draws)(args, model, test, settings)
     document = done.to_json()
     if args.json != "-":
         print(done.table())
@@ -88,10 +84,71 @@ def run(args: argparse.Namespace) -> int:
         emit_json(document, args.json)
     if args.out is not None:
         emit_json(document, str(args.out / "results.json"))
-        write_report(done, args.out / "report.html")
         if args.json != "-":
-            print(f"\nreport: {args.out / 'report.html'}")
+            page = args.out / "report.html"
+            print(f"\nreport: {page}" if page.exists() else f"\nresults: {args.out / 'results.json'}")
     return 0
+
+
+def _protocol(args: argparse.Namespace) -> str:
+    """The protocol, without arguments that it has no use for."""
+    from tenet.errors import InputError
+
+    protocol = str(args.protocol)
+    if args.finetune and protocol == "meta-test":
+        return "fine-tuned"
+    if protocol == "episodes":
+        useless = {"--finetune": args.finetune, "--shots-from": args.shots_from, "--list": args.list}
+        given = [name for name, value in useless.items() if value]
+        if given:
+            raise InputError(f"--protocol episodes: expected no {', '.join(given)}; all is drawn from --data")
+    return protocol
+
+
+def _run_draws(
+    args: argparse.Namespace, model: "Model", test: "Dataset", settings: "EvaluationSettings"
+) -> "Evaluation":
+    """Every class against every picture."""
+    from tenet.data.dataset import merge
+    from tenet.data.formats import read_dataset
+    from tenet.engine.evaluate import evaluate
+    from tenet.engine.evaluation_report import write_report
+
+    sets = [read_dataset(path) for path in args.shots_from or ()]
+    shots_from = (sets[0] if len(sets) == 1 else merge(sets)) if sets else test
+    shots_from = _spelled_as(test, shots_from)
+    done = evaluate(
+        model.detector,
+        test,
+        shots_from,
+        settings,
+        out=args.out,
+        adapt=_adapt(model, shots_from) if settings.protocol == "fine-tuned" else None,
+        public_list=args.list,
+        model=model.name,
+        workers=args.workers,
+        progress=progress,
+    )
+    if args.out is not None:
+        write_report(done, args.out / "report.html")
+    return done
+
+
+def _run_episodes(
+    args: argparse.Namespace, model: "Model", test: "Dataset", settings: "EvaluationSettings"
+) -> "EpisodeEvaluation":
+    """A few classes in a few pictures at a time."""
+    from tenet.engine.evaluate_episodes import evaluate_episodes
+
+    return evaluate_episodes(
+        model.detector,
+        test,
+        settings,
+        out=args.out,
+        model=model.name,
+        workers=args.workers,
+        progress=progress,
+    )
 
 
 def numbers(text: str) -> tuple[int, ...]:
@@ -107,7 +164,9 @@ def numbers(text: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _settings(args: argparse.Namespace, test: "Dataset", learned: list[str]) -> "EvaluationSettings":
+def _settings(
+    args: argparse.Namespace, protocol: str, test: "Dataset", learned: list[str]
+) -> "EvaluationSettings":
     from tenet.data.splits import VOC_TO_COCO, get_split, one_name
     from tenet.engine.evaluation_settings import EvaluationSettings
     from tenet.errors import InputError
@@ -136,9 +195,12 @@ def _settings(args: argparse.Namespace, test: "Dataset", learned: list[str]) -> 
         novel=tuple(novel),
         base=tuple(base),
         trained_on=tuple(dict.fromkeys([*learned, *args.trained_on])),
-        protocol="fine-tuned" if args.finetune else "meta-test",
-        shots=args.shots,
-        seeds=args.seeds,
+        protocol=protocol,
+        shots=args.shots or ((5,) if protocol == "episodes" else (1, 3, 5, 10)),
+        seeds=args.seeds or ((0,) if protocol == "episodes" else (0, 1, 2, 3, 4)),
+        ways=args.ways,
+        episodes=args.episodes,
+        queries=args.queries,
         metrics=tuple(args.metric),
         min_shot_side=args.min_side,
         limit=args.limit or 0,

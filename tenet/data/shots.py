@@ -77,9 +77,15 @@ def draw_shots(
     rows_of = candidates(dataset, min_side)
     drawn: dict[str, tuple[ShotRef, ...]] = {}
     for name in names:
-        ranked = sorted((_rank(seed, name, ref), ref) for ref in rows_of[name])
-        drawn[name] = tuple(_spread([ref for _, ref in ranked])[:shots])
+        drawn[name] = pick_shots(rows_of[name], shots, seed, name)
     return ShotList("drawn", seed, shots, drawn)
+
+
+def pick_shots(refs: Iterable[ShotRef], shots: int, seed: int | str, name: str) -> tuple[ShotRef, ...]:
+    """`shots` of the boxes `refs` of class `name`, by seed; of different pictures as long as there are
+    enough."""
+    ranked = sorted((_rank(seed, name, ref), ref) for ref in refs)
+    return tuple(_spread([ref for _, ref in ranked])[:shots])
 
 
 def candidates(dataset: Dataset, min_side: float = 0) -> dict[str, list[ShotRef]]:
@@ -102,7 +108,7 @@ def _known(dataset: Dataset, classes: Iterable[str] | None) -> list[str]:
     return names
 
 
-def _rank(seed: int, name: str, ref: ShotRef) -> bytes:
+def _rank(seed: int | str, name: str, ref: ShotRef) -> bytes:
     text = f"{seed}\x00{name}\x00{ref.picture}\x00{ref.box_id}\x00{ref.box}"
     return hashlib.blake2b(text.encode("utf-8"), digest_size=16).digest()
 

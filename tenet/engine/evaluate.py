@@ -82,6 +82,11 @@ def evaluate(
     workers      processes that decode pictures ahead of time
     progress     wraps an iterable and its length, as tqdm does
     """
+    if settings.protocol == "episodes":
+        raise ConfigError(
+            "protocol: expected meta-test or fine-tuned, got episodes; call "
+            "`tenet.engine.evaluate_episodes.evaluate_episodes`"
+        )
     if (settings.protocol == "fine-tuned") != (adapt is not None):
         raise ConfigError("protocol: expected `adapt` with fine-tuned, and only with it")
     plan = plan_evaluation(test, shots_from, settings, public_list)

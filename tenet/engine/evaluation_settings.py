@@ -5,7 +5,7 @@ from typing import Any
 
 from tenet.errors import ConfigError
 
-PROTOCOLS = ("meta-test", "fine-tuned")
+PROTOCOLS = ("meta-test", "fine-tuned", "episodes")
 TRACKS = ("strict", "paper")
 METRICS = ("voc07", "voc12", "coco")
 
@@ -44,7 +44,14 @@ class EvaluationSettings:
     """Fit closed-form objectness from each draw's shots in their own pictures, where the model has it
     (`rpn.closed_form`); False leaves it out, to measure what it does."""
     protocol: str = "meta-test"
-    """`meta-test`: the shots are only shown. `fine-tuned`: the detector first learns from each draw."""
+    """`meta-test`: the shots are only shown. `fine-tuned`: the detector first learns from each draw.
+    `episodes`: they are only shown, and a few classes are looked for in a few pictures at a time."""
+    ways: int = 5
+    """episodes: classes of an episode."""
+    episodes: int = 500
+    """episodes: how many for each number of shots."""
+    queries: int = 10
+    """episodes: test pictures for each class of an episode."""
     adaptation: str = ""
     """How it learns, in a line, for `fine-tuned`: part of what makes two evaluations the same."""
     track: str = "strict"
@@ -71,10 +78,28 @@ class EvaluationSettings:
         ):
             if value not in allowed:
                 raise ConfigError(f"{name}: expected one of {', '.join(allowed)}; got {value!r}")
+        if self.protocol == "episodes":
+            self._check_episodes()
         if self.limit < 0 or not 0 <= self.threshold < 1 or not 0 < self.iou <= 1:
             raise ConfigError(
                 "expected limit >= 0, 0 <= threshold < 1 and 0 < iou <= 1, "
                 f"got {self.limit}, {self.threshold} and {self.iou}"
+            )
+
+    def _check_episodes(self) -> None:
+        if self.ways < 1 or self.episodes < 1 or self.queries < 1:
+            raise ConfigError(
+                "episodes: expected ways, episodes and queries of at least 1, "
+                f"got {self.ways}, {self.episodes} and {self.queries}"
+            )
+        if self.ways > len(self.classes):
+            raise ConfigError(
+                f"ways: expected at most the {len(self.classes)} classes there are, got {self.ways}; "
+                "ask for fewer ways"
+            )
+        if len(self.seeds) != 1:
+            raise ConfigError(
+                f"seeds: expected one for all episodes, got {self.seeds}; ask for more episodes instead"
             )
 
     @property

@@ -5,6 +5,7 @@ makes two records one picture is the file, or the pixels of a picture that is in
 """
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,27 +59,19 @@ def plan_evaluation(
 
     public_list  a file of the public VOC lists to take the shots from, instead of drawing them
     """
-    # A split in which a trained class is novel refuses itself, whichever spelling the class has.
-    Split("of this evaluation", settings.trained_on, settings.novel)
-    for dataset, role in ((test, "the test set"), (shots_from, "the set of the shots")):
-        unknown = [name for name in settings.classes if name not in dataset.classes]
-        if unknown:
-            raise InputError(
-                f"{dataset.name} ({role}): expected classes among {', '.join(dataset.classes)}; "
-                f"got {', '.join(unknown)}"
-            )
+    check_classes(settings, {"the test set": test, "the set of the shots": shots_from})
     test = first_pictures(test.with_classes(settings.classes), settings.limit)
     if not any(test.class_counts().values()):
         raise DataError(
             f"{test.name}: expected pictures with objects of {', '.join(settings.classes)} to test on, "
             f"found none in {len(test)} pictures"
         )
-    home_of = {record.id: _identity(record) for record in test.records}
+    home_of = {record.id: picture_identity(record) for record in test.records}
     draws = []
     for seed in settings.seeds:
         for shots in settings.shots:
             drawn = _shots(shots_from, shots, seed, settings, public_list)
-            taken = {_identity(record) for record in shots_from.subset(drawn.pictures()).records}
+            taken = {picture_identity(record) for record in shots_from.subset(drawn.pictures()).records}
             left_out = frozenset(picture for picture, home in home_of.items() if home in taken)
             draws.append(Draw(shots, seed, drawn, left_out))
     for draw in draws:
@@ -88,6 +81,19 @@ def plan_evaluation(
                 f"{draw.name} are in all {len(test)}; ask for fewer shots or give --shots-from another set"
             )
     return Plan(test, shots_from, tuple(draws))
+
+
+def check_classes(settings: EvaluationSettings, sets: Mapping[str, Dataset]) -> None:
+    """Refuse classes that a set does not have, and novel ones that were trained on; `sets` by their role."""
+    # A split in which a trained class is novel refuses itself, whichever spelling the class has.
+    Split("of this evaluation", settings.trained_on, settings.novel)
+    for role, dataset in sets.items():
+        unknown = [name for name in settings.classes if name not in dataset.classes]
+        if unknown:
+            raise InputError(
+                f"{dataset.name} ({role}): expected classes among {', '.join(dataset.classes)}; "
+                f"got {', '.join(unknown)}"
+            )
 
 
 def first_pictures(dataset: Dataset, limit: int) -> Dataset:
@@ -120,7 +126,8 @@ def _shots(
     return drawn
 
 
-def _identity(record: Record) -> str:
+def picture_identity(record: Record) -> str:
+    """The same for two records of one picture."""
     if record.pixels is None:
         return str(record.path.resolve())
     return hashlib.blake2b(record.pixels.tobytes(), digest_size=16).hexdigest()
