@@ -51,6 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=at_least_one, metavar="N", help="only N test pictures, by fixed seed")
     parser.add_argument("--threshold", type=float, default=0.001, help="least score kept (default 0.001)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the evaluation")
+    parser.add_argument(
+        "--coco-files", action="store_true", help="also write each draw to --out for `tenet score` (large)"
+    )
     parser.add_argument("--json", metavar="FILE", help="all numbers as JSON, as shares of 1; - is stdout")
     parser.add_argument("--workers", type=int, default=1, help="processes that decode ahead (default 1)")
     parser.add_argument("--tracks", choices=("strict", "paper"), default="strict", help="named in the report")
@@ -98,7 +101,12 @@ def _protocol(args: argparse.Namespace) -> str:
     if args.finetune and protocol == "meta-test":
         return "fine-tuned"
     if protocol == "episodes":
-        useless = {"--finetune": args.finetune, "--shots-from": args.shots_from, "--list": args.list}
+        useless = {
+            "--finetune": args.finetune,
+            "--shots-from": args.shots_from,
+            "--list": args.list,
+            "--coco-files": args.coco_files,
+        }
         given = [name for name, value in useless.items() if value]
         if given:
             raise InputError(f"--protocol episodes: expected no {', '.join(given)}; all is drawn from --data")
@@ -127,6 +135,7 @@ def _run_draws(
         public_list=args.list,
         model=model.name,
         workers=args.workers,
+        coco_files=args.coco_files,
         progress=progress,
     )
     if args.out is not None:

@@ -10,11 +10,11 @@ import numpy as np
 from tenet.data.coco import coco_document
 from tenet.data.dataset import Dataset
 from tenet.engine.episode_plan import EpisodeDraw, EpisodePlan
-from tenet.engine.evaluation_result import detection_rows, versions
+from tenet.engine.evaluation_result import stored_results, versions
 from tenet.engine.evaluation_settings import EvaluationSettings
 from tenet.engine.evaluation_store import Store
 from tenet.scoring.coco import score_coco
-from tenet.scoring.detections import ground_truth, results
+from tenet.scoring.detections import ground_truth
 from tenet.scoring.report import Scores
 
 EPISODES_FORMAT = "tenet-episodes-1"
@@ -130,7 +130,6 @@ def score_episode(plan: EpisodePlan, draw: EpisodeDraw, store: Store, group: int
     """One episode by COCO's metrics: its ways, over its own pictures."""
     pictures = tuple(plan.test.records[row] for row in draw.queries)
     document = coco_document(Dataset("episode", plan.test.classes, pictures).with_classes(draw.classes))
-    ids = [image["id"] for image in document["images"]]
-    truth = ground_truth(document)
-    rows = detection_rows(store, "episode", (group, range(draw.number, draw.number + 1)), ids)
-    return score_coco(truth, results(rows, truth))
+    shard = range(draw.number, draw.number + 1)
+    found = stored_results(store, "episode", (group, shard), np.arange(len(pictures)))
+    return score_coco(ground_truth(document), found)

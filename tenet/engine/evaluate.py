@@ -71,6 +71,7 @@ def evaluate(
     public_list: Path | None = None,
     model: str = "detector",
     workers: int = 0,
+    coco_files: bool = False,
     progress: Progress | None = None,
 ) -> Evaluation:
     """Find, score and summarise.
@@ -80,6 +81,7 @@ def evaluate(
     public_list  a file of the public VOC lists to take the shots from, instead of drawing them
     model        what to call the detector in the report
     workers      processes that decode pictures ahead of time
+    coco_files   also write detections and ground truth of each draw to `out`, as `tenet score` reads them
     progress     wraps an iterable and its length, as tqdm does
     """
     if settings.protocol == "episodes":
@@ -92,8 +94,8 @@ def evaluate(
     plan = plan_evaluation(test, shots_from, settings, public_list)
     if out is None:
         with tempfile.TemporaryDirectory() as folder:
-            return _evaluate(detector, plan, settings, Path(folder), adapt, model, workers, progress)
-    return _evaluate(detector, plan, settings, out, adapt, model, workers, progress)
+            return _evaluate(detector, plan, settings, Path(folder), adapt, model, workers, False, progress)
+    return _evaluate(detector, plan, settings, out, adapt, model, workers, coco_files, progress)
 
 
 def _evaluate(
@@ -104,6 +106,7 @@ def _evaluate(
     adapt: Adapt | None,
     model: str,
     workers: int,
+    coco_files: bool,
     progress: Progress | None,
 ) -> Evaluation:
     start = time.monotonic()
@@ -121,7 +124,7 @@ def _evaluate(
     shards = {
         draw.name: (number, group.shards) for number, group in enumerate(groups) for draw in group.draws
     }
-    scored = score_draws(plan, settings, store, shards)
+    scored = score_draws(plan, settings, store, shards, coco_files)
     seconds = time.monotonic() - start
     fitted = uses_objectness(detector, settings)
     return Evaluation(model, weights, settings, plan, *scored, seconds=seconds, objectness=fitted)

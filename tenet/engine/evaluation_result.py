@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tenet.data.coco import coco_document
 from tenet.data.files import write_json
@@ -17,7 +18,7 @@ from tenet.engine.evaluation_settings import EvaluationSettings
 from tenet.engine.evaluation_store import Store
 from tenet.engine.protocols import Draw, Plan
 from tenet.scoring.coco import score_coco
-from tenet.scoring.detections import GroundTruth, Results, ground_truth, results
+from tenet.scoring.detections import GroundTruth, Results, ground_truth
 from tenet.scoring.report import ClassScore, Scores, Summary, shots_table, summarise
 from tenet.scoring.voc import score_voc
 from tenet.version import __version__
@@ -129,11 +130,16 @@ def versions() -> dict[str, str]:
 
 
 def score_draws(
-    plan: Plan, settings: EvaluationSettings, store: Store, shards: Mapping[str, tuple[int, range]]
+    plan: Plan,
+    settings: EvaluationSettings,
+    store: Store,
+    shards: Mapping[str, tuple[int, range]],
+    coco_files: bool = False,
 ) -> tuple[dict[str, dict[int, Summary]], dict[str, int], Example]:
-    """Write the detections and the ground truth of each draw, and score the former by the latter.
+    """Score the detections of each draw by its ground truth.
 
-    shards  name of draw → (group, numbers of its shards)
+    shards      name of draw → (group, numbers of its shards)
+    coco_files  write both, as `tenet score` reads them
     One draw is in memory at a time. Returns summaries, tested pictures and the example.
     """
     document = coco_document(plan.test)
@@ -143,11 +149,11 @@ def score_draws(
     shown = next(d for d in plan.draws if (d.shots, d.seed) == (max(settings.shots), settings.seeds[0]))
     for draw in plan.draws:
         own = _without(document, plan, draw)
-        rows = detection_rows(store, draw.name, shards[draw.name], ids)
-        write_json(store.folder / "truth" / f"{draw.name}.json", own)
-        write_json(store.folder / "detections" / f"{draw.name}.json", rows)
         truth = ground_truth(own)
-        found = results(rows, truth)
+        found = stored_results(store, draw.name, shards[draw.name], _places(ids, truth))
+        if coco_files:
+            write_json(store.folder / "truth" / f"{draw.name}.json", own)
+            write_json(store.folder / "detections" / f"{draw.name}.json", results_list(found, truth))
         tested[draw.name] = len(truth.image_ids)
         if draw is shown:
             example = Example(draw, truth, found)
@@ -188,20 +194,34 @@ def _without(document: dict[str, Any], plan: Plan, draw: Draw) -> dict[str, Any]
     }
 
 
-def detection_rows(
-    store: Store, name: str, shards: tuple[int, range], ids: list[int]
-) -> list[dict[str, Any]]:
-    """The COCO results list of a draw; `ids` are the test pictures'. Boxes to a thousandth of a pixel."""
-    found = []
-    for rows, boxes, scores, labels in store.read(name, *shards):
-        x1y1 = np.round(boxes[:, :2].astype(np.float64), 3)
-        sides = np.round(boxes[:, 2:].astype(np.float64) - boxes[:, :2], 3)
-        bbox = np.round(np.concatenate([x1y1, sides], 1), 3).tolist()
-        good = (sides > 0).all(1).tolist()
-        values = np.round(scores.astype(np.float64), 8).tolist()
-        for row, label, box, value, sound in zip(
-            rows.tolist(), labels.tolist(), bbox, values, good, strict=True
-        ):
-            if sound:
-                found.append({"image_id": ids[row], "category_id": label + 1, "bbox": box, "score": value})
-    return found
+def _places(ids: list[int], truth: GroundTruth) -> NDArray[np.int64]:
+    """Row in the test set → row among the pictures of a draw, -1 for those that it leaves out."""
+    row_of = {identity: row for row, identity in enumerate(truth.image_ids)}
+    return np.array([row_of.get(identity, -1) for identity in ids], np.int64)
+
+
+def stored_results(store: Store, name: str, shards: tuple[int, range], places: NDArray[np.int64]) -> Results:
+    """The detections of a draw; `places` lead from the store's rows to those of the ground truth. Scores to
+    eight places, as a results list has them; empty boxes go."""
+    parts = list(store.read(name, *shards))
+    rows, boxes, raw, labels = (np.concatenate(part) for part in zip(*parts, strict=True))
+    scores = raw.astype(np.float64).round(8)
+    sound = (boxes[:, 2:] > boxes[:, :2]).all(1)
+    return Results(
+        places[rows[sound]],
+        labels[sound],
+        boxes[sound].astype(np.float64),
+        scores[sound],
+    )
+
+
+def results_list(found: Results, truth: GroundTruth) -> list[dict[str, Any]]:
+    """The COCO results list of detections: boxes as [x, y, width, height] in pixels of their pictures."""
+    ids = {row: identity for identity, row in truth.category_rows.items()}
+    bbox = np.concatenate([found.boxes[:, :2], found.boxes[:, 2:] - found.boxes[:, :2]], 1)
+    return [
+        {"image_id": truth.image_ids[row], "category_id": ids[label], "bbox": box, "score": value}
+        for row, label, box, value in zip(
+            found.images.tolist(), found.labels.tolist(), bbox.tolist(), found.scores.tolist(), strict=True
+        )
+    ]

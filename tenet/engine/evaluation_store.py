@@ -1,9 +1,9 @@
 """The folder of an evaluation: what it is of, and the detections of the pictures that are finished.
 
     run.json          what was evaluated: fingerprints of weights, settings, test set and shots
-    shards/           detections of some pictures each; a shard is whole or absent
-    detections/       one COCO results list for each draw       } written at the end,
-    truth/            the ground truth that each is scored by   } from the shards
+    shards/           detections of some pictures each: packed, by draw; a shard is whole or absent
+    detections/       one COCO results list for each draw       } written at the end from the shards,
+    truth/            the ground truth that each is scored by   } where they are asked for
     results.json      every number
     report.html       the same to look at
 
@@ -12,22 +12,23 @@ its number alone, so that the numbers at the end are those of an evaluation that
 """
 
 import hashlib
-import io
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
 
 from tenet.data.dataset import Dataset
 from tenet.data.files import read_json, write_bytes, write_json
+from tenet.engine.packed_detections import Unpacked, pack, unpack
 from tenet.errors import DataError
 from tenet.structures import Detections
 
-RUN_FORMAT = "tenet-evaluation-run-1"
+RUN_FORMAT = "tenet-evaluation-run-2"
+RUN_FAMILY = "tenet-evaluation-run-"
 SHARD = 4
 """Pictures in a shard: what a kill can cost."""
 MEANING = {
@@ -60,8 +61,14 @@ class Store:
             write_json(head, {"format": RUN_FORMAT, **identity}, indent=1)
             return
         known = read_json(head)
-        if not isinstance(known, dict) or known.get("format") != RUN_FORMAT:
-            raise DataError(f"{head}: expected an evaluation ({RUN_FORMAT}), found another file")
+        kind = known.get("format") if isinstance(known, dict) else None
+        if kind != RUN_FORMAT:
+            older = isinstance(kind, str) and kind.startswith(RUN_FAMILY)
+            raise DataError(
+                f"{head}: expected an evaluation ({RUN_FORMAT}), found "
+                + (f"one of another version of tenet ({kind})" if older else "another file")
+                + "; give another --out"
+            )
         differ = [words for key, words in MEANING.items() if known.get(key) != identity[key]]
         if differ:
             raise DataError(
@@ -70,37 +77,30 @@ class Store:
             )
 
     def path(self, group: int, number: int) -> Path:
-        return self.folder / "shards" / f"{group:03d}-{number:05d}.npz"
+        return self.folder / "shards" / f"{group:03d}-{number:05d}.safetensors"
 
     def has(self, group: int, number: int) -> bool:
         """Whether this shard is there and whole."""
         try:
-            with zipfile.ZipFile(self.path(group, number)) as archive:
-                return archive.testzip() is None
-        except (OSError, zipfile.BadZipFile):
+            with safe_open(self.path(group, number), "np") as shard:
+                for name in shard.keys():  # noqa: SIM118 (it is no dict)
+                    unpack(shard.get_tensor(name).tobytes())
+        except (OSError, SafetensorError, ValueError):
             return False
+        return True
 
     def write(self, group: int, number: int, found: Found) -> None:
-        arrays: dict[str, NDArray[Any]] = {}
-        for name, pictures in found.items():
-            counts = [len(detections) for _, detections in pictures]
-            arrays[f"{name}/rows"] = np.repeat([row for row, _ in pictures], counts).astype(np.int64)
-            for key, width in (("boxes", 4), ("scores", 0), ("labels", 0)):
-                empty = np.zeros((0, 4) if width else 0)
-                parts = [getattr(detections, key) for _, detections in pictures] or [empty]
-                arrays[f"{name}/{key}"] = np.concatenate(parts)
-        stream = io.BytesIO()
-        np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]  # a flag since numpy 2.2
-        write_bytes(self.path(group, number), stream.getvalue())
+        packed = {name: np.frombuffer(pack(pictures), np.uint8) for name, pictures in found.items()}
+        write_bytes(self.path(group, number), save(packed))
 
-    def read(self, name: str, group: int, numbers: range) -> Iterator[tuple[NDArray[Any], ...]]:
-        """(rows, boxes, scores, labels) of one draw, shard by shard."""
+    def read(self, name: str, group: int, numbers: range) -> Iterator[Unpacked]:
+        """The detections of one draw, shard by shard."""
         for number in numbers:
             path = self.path(group, number)
             try:
-                with np.load(path, allow_pickle=False) as arrays:
-                    yield tuple(arrays[f"{name}/{key}"] for key in ("rows", "boxes", "scores", "labels"))
-            except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+                with safe_open(path, "np") as shard:
+                    yield unpack(shard.get_tensor(name).tobytes())
+            except (OSError, SafetensorError, ValueError) as error:
                 raise DataError(
                     f"{path}: expected detections of {name}, but they cannot be read ({error}); "
                     "delete the file and evaluate again: only its pictures are repeated"

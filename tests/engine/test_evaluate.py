@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,7 @@ def test_score_repeats_the_numbers(tmp_path: Path, capsys: pytest.CaptureFixture
     test, support = small_sets()
     names = test.classes
     settings = settings_for(test, base=names[:2], novel=names[2:], metrics=("voc07", "voc12", "coco"))
-    done = evaluate(Colours(), test, support, settings, out=tmp_path / "run")
+    done = evaluate(Colours(), test, support, settings, out=tmp_path / "run", coco_files=True)
     assert done.summaries["coco"][2].overall["AR100"].mean > 0  # something is found: the test can fail
     for result in done.to_json()["results"]:
         for seed, values in result["seeds"].items():
@@ -107,25 +108,52 @@ def test_interrupted_is_uninterrupted(tmp_path: Path) -> None:
 
     with pytest.raises(KilledError):
         evaluate(Colours(), test, support, settings, out=tmp_path / "run", progress=stop_late)
-    assert not (tmp_path / "run" / "detections").exists()
     detector = Colours()
     resumed = evaluate(detector, test, support, settings, out=tmp_path / "run")
     assert len(detector.pictures) == len(test) - SHARD
     assert numbers(resumed.to_json()) == numbers(whole.to_json())
-    for file in sorted((tmp_path / "whole" / "detections").iterdir()):
-        assert file.read_bytes() == (tmp_path / "run" / "detections" / file.name).read_bytes()
+    for file in sorted((tmp_path / "whole" / "shards").iterdir()):
+        assert file.read_bytes() == (tmp_path / "run" / "shards" / file.name).read_bytes()
 
 
-def test_a_damaged_shard_is_found_again(tmp_path: Path) -> None:
+def _truncate(shard: Path) -> None:
+    shard.write_bytes(shard.read_bytes()[:-40])
+
+
+def _flip_a_bit(shard: Path) -> None:
+    content = bytearray(shard.read_bytes())
+    content[-200] ^= 1
+    shard.write_bytes(content)
+
+
+@pytest.mark.parametrize("harm", [_truncate, _flip_a_bit, Path.unlink])
+def test_a_damaged_shard_is_found_again(tmp_path: Path, harm: Callable[[Path], None]) -> None:
     test, support = small_sets()
     settings = settings_for(test)
     whole = evaluate(Colours(), test, support, settings, out=tmp_path)
-    shard = Store(tmp_path).path(0, 0)
-    shard.write_bytes(shard.read_bytes()[:-40])
+    harm(Store(tmp_path).path(0, 0))
     detector = Colours()
     again = evaluate(detector, test, support, settings, out=tmp_path)
     assert len(detector.pictures) == SHARD
     assert numbers(again.to_json()) == numbers(whole.to_json())
+
+
+def test_coco_files_are_written_only_where_asked_for(tmp_path: Path) -> None:
+    test, support = small_sets()
+    evaluate(Colours(), test, support, settings_for(test), out=tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run.json", "shards"]
+    detector = Colours()
+    evaluate(detector, test, support, settings_for(test), out=tmp_path, coco_files=True)
+    assert not detector.pictures  # a finished evaluation gives them without looking again
+    for kind in ("truth", "detections"):
+        assert len(list((tmp_path / kind).glob("*.json"))) == 4
+
+
+def test_a_folder_of_an_older_version_is_refused(tmp_path: Path) -> None:
+    test, support = small_sets()
+    (tmp_path / "run.json").write_text('{"format": "tenet-evaluation-run-1"}')
+    with pytest.raises(DataError, match=r"another version of tenet \(tenet-evaluation-run-1\); give another"):
+        evaluate(Colours(), test, support, settings_for(test), out=tmp_path)
 
 
 def test_a_finished_evaluation_takes_another_metric_without_looking_again(tmp_path: Path) -> None:
@@ -191,7 +219,8 @@ def test_boxes_come_back_in_the_pictures_own_pixels(tmp_path: Path) -> None:
             box = np.array([[0, 0, width, height]], np.float32)
             return [replace(answer, boxes=box, scores=np.ones(1, np.float32), labels=row, shots=row)]
 
-    evaluate(Whole(test), test, support, settings_for(test, query_size=(100, 300)), out=tmp_path)
+    settings = settings_for(test, query_size=(100, 300))
+    evaluate(Whole(test), test, support, settings, out=tmp_path, coco_files=True)
     rows = json.loads((tmp_path / "detections" / "1-shot_seed-0.json").read_text())
     assert [row["bbox"] for row in rows] == [[0, 0, 96, 64]] * len(test)
 
@@ -200,7 +229,7 @@ def test_pictures_of_shots_are_left_out(tmp_path: Path) -> None:
     test, _ = small_sets()
     settings = settings_for(test, query_size=(64, 96))
     plan = plan_evaluation(test, test, settings)
-    done = evaluate(Knowing(test), test, test, settings, out=tmp_path)
+    done = evaluate(Knowing(test), test, test, settings, out=tmp_path, coco_files=True)
     for draw in plan.draws:
         assert draw.left_out == set(draw.list.pictures())
         assert 0 < len(draw.left_out) < len(test)
