@@ -17,6 +17,7 @@ def warm_start(detector: TENET, source: EpisodeSource) -> None:
     """Fit the cosine prior's centre to the shots of the first episodes."""
     if detector.cosine_prior is None:
         return
+    detector.eval()
     device = next(detector.parameters()).device
     raw = []
     for index in range(EPISODES):

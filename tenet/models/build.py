@@ -38,7 +38,8 @@ def build_detector(config: ModelConfig) -> TENET:
         relation_head=_relation_head(config, d),
         cosine_prior=CosinePrior(encoder.raw_channels) if config.head.cosine_prior else None,
     )
-    return TENET(parts, config)
+    # `train` also puts frozen normalisation to rest, which a new module is not.
+    return TENET(parts, config).train()
 
 
 def _encoder(config: ModelConfig) -> EncodingNetwork:

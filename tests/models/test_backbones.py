@@ -8,6 +8,7 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 from skimage import data
+from tiny_detector import TINY, picture
 
 from tenet.errors import MissingExtraError, WeightsError
 from tenet.models.backbones import BACKBONES
@@ -15,6 +16,7 @@ from tenet.models.backbones.base import load_into, load_tensors
 from tenet.models.backbones.efficientnet_lite import VARIANTS, EfficientNetLite, SameConv2d
 from tenet.models.backbones.resnet import ResNet
 from tenet.models.backbones.swin import SwinB
+from tenet.models.build import build_detector
 
 # ImageNet classes that a photograph may be given
 PHOTOGRAPHS = {
@@ -253,3 +255,12 @@ def test_the_classifier_of_lite_does_not_learn() -> None:
     network.freeze(2)
     learning = {name.split(".")[0] for name, p in network.named_parameters() if p.requires_grad}
     assert learning == {"_blocks"}
+
+
+def test_normalisation_rests_from_the_start() -> None:
+    """A detector that was just built, before anyone calls train or eval, changes nothing by looking."""
+    detector = build_detector(TINY)
+    before = {name: tensor.clone() for name, tensor in detector.state_dict().items()}
+    detector.encode_images([picture(64, 64)])
+    for name, tensor in detector.state_dict().items():
+        assert torch.equal(tensor, before[name]), name
