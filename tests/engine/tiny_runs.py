@@ -59,9 +59,9 @@ def tenet(*words: object) -> list[str]:
     return [sys.executable, "-m", "tenet.cli", *map(str, words)]
 
 
-PATIENCE = 300
-"""Seconds until a process that should end is taken for hung: some ten times what it takes when idle, because
-a busy machine and files that nobody has read yet slow three interpreters that load torch at once."""
+PATIENCE = 600
+"""Seconds until a process that should end is taken for hung. It takes 15 when idle, and took 220 on cores that
+others had first call on: a launcher and two workers each load torch before they do anything."""
 
 
 @contextmanager
