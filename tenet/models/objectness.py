@@ -23,6 +23,8 @@ from tenet.errors import InputError
 from tenet.ops import box_iou, nms
 
 POSITIVE_IOU, NEGATIVE_IOU, RIDGE = 0.55, 0.3, 0.05
+MOST = 2.0
+"""The most that the term gives to the logit of the mean positive cell; the mean negative one loses as much."""
 COVERED_IOU, LOOKED_AT = 0.5, 100
 """A shot is covered by a box that overlaps it this much; boxes that are looked at, after NMS at 0.7."""
 BACKGROUND_CELLS = 1000
@@ -89,10 +91,22 @@ def fit_cells(
     positive = torch.cat([positive for positive, _ in parts])
     negative = torch.cat([negative for _, negative in parts])
     if bare:
-        return closed_form_objectness(positive, negative[:0], background)
-    first = closed_form_objectness(positive, negative, background)
-    unlike = negative @ first[:-1] + first[-1] < 0
-    return closed_form_objectness(positive, negative[unlike], background) if unlike.any() else first
+        return _bounded(closed_form_objectness(positive, negative[:0], background), positive)
+    weights = closed_form_objectness(positive, negative, background)
+    unlike = negative @ weights[:-1] + weights[-1] < 0
+    if unlike.any():
+        negative = negative[unlike]
+        weights = closed_form_objectness(positive, negative, background)
+    return _bounded(weights, positive)
+
+
+def _bounded(weights: Tensor, positive: Tensor) -> Tensor:
+    """Weights (q + 1,) scaled down where the mean positive cell would gain more than `MOST`.
+
+    A few shots say where to look, not with what certainty: unbounded, the term drowned what was learned.
+    """
+    gain = positive.mean(0) @ weights[:-1] + weights[-1]
+    return weights * (MOST / gain.clamp(min=MOST))
 
 
 def _split(cells: Cells, own: Tensor) -> tuple[Tensor, Tensor]:
