@@ -24,7 +24,7 @@ from tenet.ops import box_iou, nms
 
 POSITIVE_IOU, NEGATIVE_IOU, RIDGE = 0.55, 0.3, 0.05
 MOST = 2.0
-"""The most that the term gives to the logit of the mean positive cell; the mean negative one loses as much."""
+"""The most that the term gives to the logit of the mean positive cell; a mean negative one loses as much."""
 COVERED_IOU, LOOKED_AT = 0.5, 100
 """A shot is covered by a box that overlaps it this much; boxes that are looked at, after NMS at 0.7."""
 BACKGROUND_CELLS = 1000
