@@ -36,7 +36,7 @@ def test_shell_blocks_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             assert stop.value.code == 0
         else:
             assert main(words) == 0, line
-    for name in ("coins.bank", "found.json", "found/annotated/coins.png", "why.png"):
+    for name in ("coins.bank", "found.json", "found/annotated/coins.jpg", "why.png"):
         assert (tmp_path / name).stat().st_size > 0, name
 
 

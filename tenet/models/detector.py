@@ -209,6 +209,13 @@ class TENET(nn.Module):
         boxes = clip_boxes(decode_boxes(output.deltas[0, 0], output.anchors), image.maps.size)
         return Cells(features, boxes)
 
+    def looks_alike(self, image: EncodedImage, boxes: Tensor, classes: SupportFeatures) -> Tensor:
+        """(n,) bool: whether boxes (n, 4) look like the first class by the cosine prior; without it, none."""
+        if self.cosine_prior is None or len(boxes) == 0:
+            return torch.zeros(len(boxes), dtype=torch.bool, device=boxes.device)
+        raw = self.encoder.regions(image.maps, boxes).raw[None, None]
+        return self.cosine_prior(raw, classes.raw[:1, :1], classes.mask[:1, :1])[0, 0] > 0
+
     def describe(self, image: EncodedImage, boxes: Tensor) -> Described:
         """Regions (n, 4) of a picture as the relation head sees them: phi (n, 2d, S, S), ψ (n, d)."""
         regions = self._describe([image], boxes[None, None])

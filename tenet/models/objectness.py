@@ -118,15 +118,20 @@ def _split(cells: Cells, own: Tensor) -> tuple[Tensor, Tensor]:
     return cells.features[positive], cells.features[(value < NEGATIVE_IOU) & ~positive]
 
 
-def covering_rank(cells: Cells, weights: Tensor | None, shot: Tensor) -> int:
-    """The rank, from 1, of the first box that covers a shot (4,) in its own picture; 0 where none does.
-
-    Boxes are ranked by the RPN's logit, with the closed-form term of `weights` (q + 1,) if there are any.
-    """
+def ranked_boxes(cells: Cells, weights: Tensor | None) -> Tensor:
+    """The boxes that are looked at, (n, 4), best first: by the RPN's logit, with the closed-form term of
+    `weights` (q + 1,) if there are any."""
     scores = cells.features[:, -1]
     if weights is not None:
         scores = scores + cells.features @ weights[:-1] + weights[-1]
     best = scores.topk(min(20 * LOOKED_AT, len(scores))).indices
-    kept = best[nms(cells.boxes[best], scores[best], 0.7, limit=LOOKED_AT)]
-    covering = (box_iou(cells.boxes[kept], shot.unsqueeze(0)).squeeze(1) >= COVERED_IOU).nonzero()
-    return int(covering[0]) + 1 if len(covering) else 0
+    return cells.boxes[best[nms(cells.boxes[best], scores[best], 0.7, limit=LOOKED_AT)]]
+
+
+def covering_rank(boxes: Tensor, alike: Tensor, shot: Tensor) -> int:
+    """The rank, from 1, of the first box (of (n, 4), best first) that covers a shot (4,); 0 where none does.
+
+    Boxes that are `alike` (n,) the class and stand before it do not count: they may be others of its kind.
+    """
+    covering = (box_iou(boxes, shot.unsqueeze(0)).squeeze(1) >= COVERED_IOU).nonzero()
+    return 1 + int((~alike[: int(covering[0])]).sum()) if len(covering) else 0

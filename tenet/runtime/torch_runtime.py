@@ -20,7 +20,7 @@ from tenet.data.files import read_json, write_json
 from tenet.engine.checkpoint import find, load, restore_detector
 from tenet.errors import WeightsError
 from tenet.models.detector import TENET, EncodedImage
-from tenet.models.objectness import Cells, covering_rank, fit_cells
+from tenet.models.objectness import Cells, covering_rank, fit_cells, ranked_boxes
 from tenet.models.supports import SupportFeatures, Supports, stack_classes
 from tenet.runtime.calibration import Calibration
 from tenet.runtime.explaining import explain_regions
@@ -141,7 +141,9 @@ class TorchRuntime:
                 without = _leave_out(scenes, number, place)
                 kept = [(own, boxes) for own, boxes in zip(cells, without, strict=True) if len(boxes)]
                 weights = self._fit(kept) if kept else None
-                ranks[row] = covering_rank(cells[number], weights, scene.boxes[place])
+                boxes = ranked_boxes(cells[number], weights)
+                alike = self.detector.looks_alike(images[number], boxes, features)
+                ranks[row] = covering_rank(boxes, alike, scene.boxes[place])
         return self._fit(list(zip(cells, (scene.boxes for scene in scenes), strict=True))), ranks
 
     def _fit(self, pairs: list[tuple[Cells, Tensor]]) -> Tensor:

@@ -60,8 +60,8 @@ def tenet(*words: object) -> list[str]:
 
 
 PATIENCE = 600
-"""Seconds until a process that should end is taken for hung. It takes 15 when idle, and took 220 on cores that
-others had first call on: a launcher and two workers each load torch before they do anything."""
+"""Seconds until a process that should end is taken for hung. It takes 15 when idle, and took 220 on cores
+that others had first call on: a launcher and two workers each load torch before they do anything."""
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from tiny_detector import TINY, make_supports, picture
 
 from tenet.errors import ConfigError, InputError
 from tenet.models.build import build_detector
-from tenet.models.objectness import Background, closed_form_objectness
+from tenet.models.objectness import Background, closed_form_objectness, covering_rank
 
 
 def test_separates_two_clouds() -> None:
@@ -126,3 +126,12 @@ def rank_of(detector: object, image: object, classes: object, shot: torch.Tensor
     order = output.logits[0, 0].argsort(descending=True)
     covers = box_iou(boxes, shot)[order, 0] >= 0.5
     return float(covers.float().argmax()) / len(order) if covers.any() else 1.0
+
+
+def test_others_of_its_kind_do_not_stand_before_a_shot() -> None:
+    boxes = torch.tensor([[0.0, 0, 10, 10], [20, 0, 30, 10], [40, 0, 50, 10], [60, 0, 70, 10]])
+    shot, none = torch.tensor([60.0, 0, 70, 11]), torch.zeros(4, dtype=torch.bool)
+    assert covering_rank(boxes, none, shot) == 4
+    assert covering_rank(boxes, torch.tensor([True, False, True, True]), shot) == 2
+    assert covering_rank(boxes, none, torch.tensor([100.0, 0, 120, 20])) == 0
+    assert covering_rank(boxes[:0], none[:0], shot) == 0
