@@ -115,3 +115,10 @@ def test_false_alarms_are_counted_where_the_class_is_absent() -> None:
 def test_nothing_right_cannot_be_calibrated() -> None:
     with pytest.raises(InputError, match="at least one right box"):
         fit_calibration([make_trial([0.5], [False])])
+
+
+def test_the_threshold_keeps_false_alarms_few() -> None:
+    """F1 would be best with everything shown, but then every look finds something that is not there."""
+    right = make_trial([0.5] * 30, [True] * 30)
+    alarms = make_trial([0.47] * 5, [False] * 5, [True] * 5)
+    assert best_threshold([right, alarms], Calibration()) == 0.5

@@ -2,10 +2,12 @@
 
 The curve is the isotonic regression of right on score (the best rising curve; pool adjacent violators),
 every set with the same weight, made of a few points. The threshold is the probability at which the mean
-F1 over the sets is best: where what is missed and what is falsely shown weigh the same.
+F1 over the sets is best, among those with few false alarms: people mind most what is found where there is
+nothing.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -18,6 +20,8 @@ from tenet.trials.trial import Trial
 Floats = NDArray[np.float64]
 LEAST_WEIGHT = 0.002
 """A point of the curve stands for at least this share of all right boxes' weight."""
+MOST_ALARMS = 0.1
+"""False alarms for each class that a picture does not show: one in ten such looks."""
 BINS = np.linspace(0, 1, 11)
 
 
@@ -55,14 +59,16 @@ def isotonic(x: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats]:
 
 
 def best_threshold(trials: Sequence[Trial], curve: Calibration) -> float:
-    """The probability, in steps of 0.05, at which the mean F1 over trials is best."""
-    levels = np.round(np.arange(0.05, 0.95, 0.05), 2)
-    told = [np.asarray(curve(trial.confidence.astype(np.float32))) for trial in trials]
-    means = [
-        np.mean([f1(trial, own >= level) for trial, own in zip(trials, told, strict=True)])
-        for level in levels
+    """The probability, in steps of 0.05, with the best mean F1 over trials among those with at most
+    `MOST_ALARMS`; the one with the fewest alarms where all have more."""
+    told = [
+        replace(trial, confidence=curve(trial.confidence.astype(np.float32)).astype(np.float64))
+        for trial in trials
     ]
-    return float(levels[int(np.argmax(means))])
+    levels = np.round(np.arange(0.05, 0.95, 0.05), 2)
+    quiet = [level for level in levels if false_alarms(told, level) <= MOST_ALARMS] or [levels[-1]]
+    means = [np.mean([f1(trial, trial.confidence >= level) for trial in told]) for level in quiet]
+    return float(quiet[int(np.argmax(means))])
 
 
 def f1(trial: Trial, shown: NDArray[np.bool_]) -> float:
