@@ -267,6 +267,10 @@ def test_file_names_stay_apart() -> None:
     assert not any("/" in stem for stem in stems)
 
 
+def test_a_name_without_a_suffix_given_twice_has_two_files() -> None:
+    assert file_stems(["a", "a", "A", "x/a"]) == ["a", "a_2", "A_3", "x_a"]
+
+
 def test_what_we_write_is_scored_and_read_as_a_set(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

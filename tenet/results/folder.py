@@ -24,8 +24,10 @@ class Stems:
         whole = "_".join(part.strip("/\\") for part in path.parts).replace(".", "_")
         stem, number = path.stem or "picture", 2
         # Some file systems do not tell A from a.
+        if stem.lower() in self._taken:
+            stem = whole
         while stem.lower() in self._taken:
-            stem, number = (whole, 2) if stem == path.stem else (f"{whole}_{number}", number + 1)
+            stem, number = f"{whole}_{number}", number + 1
         self._taken.add(stem.lower())
         return stem
 
