@@ -106,8 +106,16 @@ def _settings(recipe: Recipe, shots: ShotList) -> EpisodeSettings:
     count = sum(1 for refs in shots.classes.values() if refs)
     ways = min(recipe.episodes.ways, count)
     # Few pictures show few classes: those that are there as well are ways like any other.
-    whole = {"zoom": (1.0, 1.0), "mosaic": 0.0}  # views of whole pictures, which a cache can hold
-    return replace(recipe.episodes, ways=ways, shots=shots.shots, min_shots=0, others="any", **whole)  # type: ignore[arg-type]
+    # Views of whole pictures: a cache can hold those.
+    return replace(
+        recipe.episodes,
+        ways=ways,
+        shots=shots.shots,
+        min_shots=0,
+        others="any",
+        zoom=(1.0, 1.0),
+        mosaic=0.0,
+    )
 
 
 def _queries(dataset: Dataset, shots: ShotList) -> Dataset:

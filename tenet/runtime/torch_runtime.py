@@ -172,8 +172,9 @@ def _scenes(shots: Sequence[Shot]) -> list[_Scene]:
     found = []
     for own in rows.values():
         picture = shots[own[0]].scene
+        boxes = [box for row in own if (box := shots[row].scene_box) is not None]  # a scene has one each
         assert picture is not None
-        found.append(_Scene(picture, own, torch.from_numpy(np.stack([shots[row].scene_box for row in own]))))  # type: ignore[misc]
+        found.append(_Scene(picture, own, torch.from_numpy(np.stack(boxes))))
     return found
 
 
