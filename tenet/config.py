@@ -184,6 +184,9 @@ class RPNConfig:
     """Make the 3×3 convolution separable: a ninth of the cost, for a CPU."""
     channels: int = 0
     """Channels of the 3×3 convolution; 0 takes d."""
+    common: bool = False
+    """Read the boxes, and the part of objectness that all classes have in common, from the cells before they
+    meet a class, and learn both from every object of a picture (`tenet.models.common_objectness`)."""
     anchor_sizes: tuple[float, ...] = (32, 64, 128, 256, 512)
     """Sides of square anchors in pixels: all of them on the one map, or with the neck on every level,
     as multiples of its stride."""
@@ -229,6 +232,13 @@ class RPNConfig:
             _at_least(f"rpn.{name}", min(getattr(self, name)), 1)
         for name, least in (("channels", 0), ("batch", 1), ("min_size", 0)):
             _at_least(f"rpn.{name}", getattr(self, name), least)
+        if self.common and (
+            self.conv != "before" or self.anchor_ratios != (1.0,) or len(self.anchor_sizes) != 1
+        ):
+            raise ConfigError(
+                "rpn.common reads one box on a cell before its classes: expected conv = before, one anchor "
+                f"size and the ratio 1, got {self.conv}, {self.anchor_sizes} and {self.anchor_ratios}"
+            )
         _between("rpn.nms", self.nms, 0, 1)
         _between("rpn.positive_share", self.positive_share, 0, 1)
 

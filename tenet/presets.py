@@ -149,6 +149,9 @@ def tenet_lite(encoder: str) -> ModelConfig:
             negative_branch=True,
             loss="focal",
             closed_form=True,
+            common=True,
+            pre_nms=(1000, 1000),
+            post_nms=(200, 100),
         ),
         box_quality=BoxQualityConfig(enabled=True),
         head=replace(
@@ -165,6 +168,18 @@ def tenet_lite(encoder: str) -> ModelConfig:
     )
 
 
+def tenet_resnet50() -> ModelConfig:
+    """The same on the paper's encoder, for its pictures: C4 and C5 narrowed to 256 and 512 channels, so that
+    what follows the encoder costs little beside it. It wants weights: `encoder.weights`."""
+    base = tenet_lite("resnet50")
+    return replace(
+        base,
+        encoder=replace(base.encoder, weights="none", channels=256, frozen=False),
+        query_size=(600, 1000),
+        support_size=320,
+    )
+
+
 def _on_paper(change: Callable[[ModelConfig], ModelConfig]) -> ModelConfig:
     return change(paper_voc())
 
@@ -178,6 +193,7 @@ PRESETS: dict[str, Callable[[], ModelConfig]] = {
     "lite2_paper": lambda: lite_paper("lite2"),
     "tenet_lite0": lambda: tenet_lite("lite0"),
     "tenet_lite2": lambda: tenet_lite("lite2"),
+    "tenet_resnet50": tenet_resnet50,
 }
 
 

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from tenet.config import EncoderConfig, HeadConfig, ModelConfig, RPNConfig
-from tenet.models.losses import QueryTarget
 from tenet.models.supports import Supports
+from tenet.models.targets import QueryTarget
 
 TINY = ModelConfig(
     encoder=EncoderConfig(name="tiny", regions="shared"),

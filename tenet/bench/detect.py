@@ -1,7 +1,8 @@
 """Detection against the bare encoder, in one run: one class, each further class, registering, memory.
 
 The pictures are noise and the weights those of the configuration's start: time does not depend on them.
-At 320 px EfficientNet-Lite0 with shared region features; ResNet-50 at 600 × 800 as in the paper.
+At 320 px EfficientNet-Lite0 with shared region features; ResNet-50 at 600 × 800, with the narrow heads of
+`tenet_resnet50` and with the paper's own.
 
 examples:
   tenet bench detect
@@ -90,31 +91,38 @@ def _lite(runtime: "TorchRuntime", rounds: int) -> None:
 
 
 def _resnet(rounds: int) -> None:
+    """The paper's encoder with the configuration for it, and with the paper's own heads at full width."""
     from dataclasses import replace
 
     import numpy as np
 
-    from tenet.bench.measure import interleaved, ms
-    from tenet.config import ModelConfig
+    from tenet.bench.measure import interleaved, ms, table
     from tenet.models.build import build_detector
+    from tenet.presets import preset
     from tenet.runtime.torch_runtime import TorchRuntime
     from tenet.structures import Shot
 
-    base = ModelConfig()
-    config = replace(
-        base, encoder=replace(base.encoder, regions="shared"), head=replace(base.head, regions="union")
-    )
-    runtime = TorchRuntime(build_detector(config))
-    picture = _noise(600, 800)
-    features = [runtime.encode_shots([Shot(_noise(320, 320, 1), np.array([20, 20, 300, 300], np.float32))])]
-    times = interleaved(
-        {"bare": _bare(runtime, picture), "one class": _detect(runtime, picture, features)}, rounds
-    )
-    ratio = times["one class"] / times["bare"]
-    print(
-        f"ResNet-50, 600 x 800, shared: bare {ms(times['bare'])}, one class {ms(times['one class'])}, "
-        f"{ratio:.2f} of it: {_verdict(ratio, RESNET_AIM)}"
-    )
+    paper = preset("paper_voc")
+    configs = {
+        "tenet_resnet50": preset("tenet_resnet50"),
+        "paper_voc, shared regions": replace(
+            paper, encoder=replace(paper.encoder, regions="shared"), head=replace(paper.head, regions="union")
+        ),
+    }
+    picture, shot = _noise(600, 800), Shot(_noise(320, 320, 1), np.array([20, 20, 300, 300], np.float32))
+    calls: dict[str, Callable[[], object]] = {}
+    for name, config in configs.items():
+        runtime = TorchRuntime(build_detector(config))
+        calls.setdefault("bare encoder", _bare(runtime, picture))
+        calls[name] = _detect(runtime, picture, [runtime.encode_shots([shot])])
+    times = interleaved(calls, rounds)
+    encoder = times.pop("bare encoder")
+    rows = [["bare encoder", ms(encoder), "1", ""]]
+    for name, t in times.items():
+        aim = _verdict(t / encoder, RESNET_AIM) if name == "tenet_resnet50" else ""
+        rows.append([name, ms(t), f"{t / encoder:.2f}", aim])
+    print(f"resnet50, 800 x 600, one class of one shot; medians of {rounds} rounds")
+    print(table(["what", "time", "of the encoder", "aim"], rows))
 
 
 def _bare(runtime: "TorchRuntime", picture: "np.ndarray") -> Callable[[], object]:

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from tenet.data.episodes import Episode
 from tenet.models.detector import TENET, Losses
-from tenet.models.losses import QueryTarget
 from tenet.models.supports import Supports
+from tenet.models.targets import QueryTarget
 
 
 class Batch(NamedTuple):

@@ -14,7 +14,7 @@ from tenet.engine.feature_cache import CachedView, FeatureCache
 from tenet.models.backbones import Stages
 from tenet.models.detector import TENET, EncodedImage, Losses
 from tenet.models.encoder import RegionFeatures
-from tenet.models.losses import QueryTarget
+from tenet.models.targets import QueryTarget
 
 
 @dataclass(frozen=True)

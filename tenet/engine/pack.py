@@ -13,8 +13,8 @@ from tenet.data.episodes import EpisodeSource
 from tenet.engine.batch import to_batch
 from tenet.engine.checkpoint import Checkpoint, restore_detector, write_checkpoint
 from tenet.models.detector import TENET
-from tenet.models.losses import best_iou
 from tenet.models.objectness import NEGATIVE_IOU, cell_statistics
+from tenet.models.targets import best_iou
 
 EPISODES = 48
 SMALL = 1024

@@ -50,15 +50,22 @@ class BoxQualityHead(nn.Module):
 
     def forward(self, pyramid: list[Tensor], boxes: Tensor, size: tuple[int, int]) -> list[Refined]:
         """Every pass over boxes (n, 4) of one picture, whose levels are each (1, d, h, w)."""
-        maps = [torch.relu(self.reduce(level)) for level in pyramid]
-        passes = []
+        maps = self.prepare(pyramid)
+        passes: list[Refined] = []
         for _ in range(self.passes):
-            hidden = self.body(self._pool(maps, enlarge_boxes(boxes, self.context)).flatten(1))
-            deltas, iou_logits = self.deltas(hidden), self.iou(hidden)
-            moved = clip_boxes(decode_boxes(deltas.detach(), boxes, DELTA_SCALES), size)
-            passes.append(Refined(boxes, deltas, iou_logits, moved))
-            boxes = moved
+            passes.append(self.refine(maps, passes[-1].boxes if passes else boxes, size))
         return passes
+
+    def prepare(self, pyramid: list[Tensor]) -> list[Tensor]:
+        """A picture's levels as `refine` takes them, once for all passes."""
+        return [torch.relu(self.reduce(level)) for level in pyramid]
+
+    def refine(self, maps: list[Tensor], boxes: Tensor, size: tuple[int, int]) -> Refined:
+        """One pass over boxes (n, 4), xyxy in pixels of a picture of `size` (H, W)."""
+        hidden = self.body(self._pool(maps, enlarge_boxes(boxes, self.context)).flatten(1))
+        deltas, iou_logits = self.deltas(hidden), self.iou(hidden)
+        moved = clip_boxes(decode_boxes(deltas.detach(), boxes, DELTA_SCALES), size)
+        return Refined(boxes, deltas, iou_logits, moved)
 
     def _pool(self, maps: list[Tensor], boxes: Tensor) -> Tensor:
         """RoIAlign from the level on which a box spans about `CELLS` to twice as many cells."""

@@ -92,6 +92,7 @@ def _rpn(config: ModelConfig, d: int, neck: SingleLevel | PyramidNeck) -> TenetR
         anchor_sizes=rpn.anchor_sizes,
         anchor_ratios=rpn.anchor_ratios,
         closed_form=rpn.closed_form,
+        common=rpn.common,
         rare=rpn.loss == "focal",
     )
 

@@ -14,12 +14,11 @@ from torch import Tensor, nn
 from tenet.config import ModelConfig
 from tenet.errors import ConfigError, InputError
 from tenet.models.box_quality import DELTA_SCALES, BoxQualityHead, Refined, quality
+from tenet.models.common_objectness import common_loss
 from tenet.models.cosine_prior import CosinePrior
 from tenet.models.encoder import EncodingNetwork, Maps, RegionFeatures
 from tenet.models.hop import HOP
 from tenet.models.losses import (
-    QueryTarget,
-    best_iou,
     jitter_boxes,
     label_regions,
     quality_loss,
@@ -34,6 +33,7 @@ from tenet.models.proposals import Filter, Proposals, best_proposals, pad_rows
 from tenet.models.relation_head import Described, Relation, TransformerRelationHead
 from tenet.models.rpn import RPNOutput, TenetRPN, propose
 from tenet.models.supports import SupportFeatures, Supports
+from tenet.models.targets import QueryTarget, best_iou
 from tenet.ops import clip_boxes, decode_boxes, nms
 from tenet.structures import Detections
 
@@ -90,9 +90,6 @@ class TENET(nn.Module):
         output = self.rpn([image.pyramid for image in images], classes.psi_rpn, classes.mask, classes.prior)
         proposals = self._propose(output, images)
         proposals = self._refine(images, proposals)
-        if self.config.head.described and self._shares_regions:
-            most = self.config.head.described * (1 if classes.mask.shape[1] == 1 else 2)
-            proposals = best_proposals(proposals, most, self.config.rpn.nms)
         regions = self._describe(images, proposals.boxes)
         relation = self._relate(regions, classes)
         boxes = decode_boxes(relation.deltas, proposals.boxes, DELTA_SCALES)
@@ -121,6 +118,8 @@ class TENET(nn.Module):
             focal=rpn.loss == "focal",
             judge=judge,
         )
+        if output.common is not None:
+            losses |= common_loss(output, targets)
         boxes, mask = self._sample(self._propose(output, images), targets)
         if self.box_quality is not None:
             boxes, quality_losses = self._learn_quality(images, boxes, mask, targets)
@@ -201,8 +200,11 @@ class TENET(nn.Module):
 
     @torch.no_grad()
     def cells(self, image: EncodedImage, classes: SupportFeatures) -> Cells:
-        """What the RPN says of a picture for the first class, anchor by anchor."""
-        output = self.rpn([image.pyramid], classes.psi_rpn[:1, :1], classes.mask[:1, :1], None)
+        """What the RPN says of a picture for the first class, or for all in common, anchor by anchor."""
+        if self.rpn.locates:
+            output = self.rpn.locate([image.pyramid])
+        else:
+            output = self.rpn([image.pyramid], classes.psi_rpn[:1, :1], classes.mask[:1, :1], None)
         anchors_per_cell = output.logits.shape[-1] // output.cells.shape[2]
         each = output.cells[0, 0].repeat_interleave(anchors_per_cell, 0)
         features = torch.cat([each, output.logits[0, 0].unsqueeze(-1)], -1)
@@ -237,15 +239,29 @@ class TENET(nn.Module):
         return self.config.head.regions == "union" or self.config.rpn.conditioning == "none"
 
     def _refine(self, images: list[EncodedImage], proposals: Proposals) -> Proposals:
-        """Each proposal moved by the box-quality head, with its value."""
+        """Each proposal moved by the box-quality head, with its value, and the best of them kept.
+
+        Boxes that are moved onto the same object lie on each other: after each pass they are thinned out, so
+        that the next has fewer to look at.
+        """
         if self.box_quality is None:
+            return self._thin(proposals)
+        maps = [self.box_quality.prepare(image.pyramid) for image in images]
+        for _ in range(self.box_quality.passes):
+            moved, value = [], []
+            for image, levels, boxes in zip(images, maps, proposals.boxes, strict=True):
+                refined = self.box_quality.refine(levels, boxes.flatten(0, 1), image.maps.size)
+                moved.append(refined.boxes.unflatten(0, boxes.shape[:2]))
+                value.append(quality(refined).unflatten(0, boxes.shape[:2]))
+            proposals = self._thin(proposals._replace(boxes=torch.stack(moved), quality=torch.stack(value)))
+        return proposals
+
+    def _thin(self, proposals: Proposals) -> Proposals:
+        """The proposals that are worth describing; where classes have their own, all."""
+        if not (self.config.head.described and self._shares_regions):
             return proposals
-        moved, value = [], []
-        for image, boxes in zip(images, proposals.boxes, strict=True):
-            last: Refined = self.box_quality(image.pyramid, boxes.flatten(0, 1), image.maps.size)[-1]
-            moved.append(last.boxes.unflatten(0, boxes.shape[:2]))
-            value.append(quality(last).unflatten(0, boxes.shape[:2]))
-        return proposals._replace(boxes=torch.stack(moved), quality=torch.stack(value))
+        most = self.config.head.described * (1 if proposals.objectness.shape[1] == 1 else 2)
+        return best_proposals(proposals, most, self.config.rpn.nms)
 
     def _describe(self, images: list[EncodedImage], boxes: Tensor) -> RegionFeatures:
         """Features of regions (E, K', P, 4): phi, ψ in the place of `local`, raw."""

@@ -25,8 +25,8 @@ from tenet.ops import roi_align
 
 REGIONS_AT_ONCE, PICTURES_AT_ONCE = 128, 16
 """How many pass the network together: more would need more memory and save no time."""
-RAW_CELLS = 4
-"""Side of the grid over which the frozen map is averaged for the cosine prior."""
+RAW_SAMPLES = 8
+"""Samples along each side of a region over which the frozen map is averaged for the cosine prior."""
 
 
 class Maps(NamedTuple):
@@ -133,7 +133,7 @@ class EncodingNetwork(nn.Module):
         if maps.raw5 is None:
             raw = phi.new_zeros(len(boxes), 0)
         else:
-            raw = roi_align(maps.raw5, boxes5, RAW_CELLS, 1 / stride5).mean((2, 3))
+            raw = roi_align(maps.raw5, boxes5, 1, 1 / stride5, RAW_SAMPLES).flatten(1)
         return RegionFeatures(phi, local, raw)
 
     def _one_by_one(self, maps: Maps, boxes: Tensor) -> Tensor:

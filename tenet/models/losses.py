@@ -12,11 +12,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tenet.errors import InputError
 from tenet.models.box_quality import DELTA_SCALES, Refined
+from tenet.models.common_objectness import assign_cells
 from tenet.models.rpn import RPNOutput
+from tenet.models.targets import QueryTarget, best_iou
 from tenet.ops import box_iou, clip_boxes, decode_boxes, encode_boxes, paired_iou
-from tenet.ops.boxes import check_boxes
 
 QUALITY_NEAR_IOU = 0.3
 """A box overlapping an object at least this much teaches the second estimate of its IoU."""
@@ -24,50 +24,6 @@ QUALITY_NEAR_IOU = 0.3
 
 JITTER_MOVE, JITTER_SCALE = 0.2, 0.3
 """Standard deviations of a jittered box: of its centre, in sides, and of the logarithm of its sides."""
-
-
-class QueryTarget(NamedTuple):
-    """The objects of one query picture.
-
-    boxes  (G, 4) xyxy in pixels of the picture
-    ways   (G,) int64: which of the episode's K classes, or −1 for an object of another class
-    ignore (G,) bool: neither right nor wrong to find (VOC's `difficult`, COCO's `iscrowd`)
-    """
-
-    boxes: Tensor
-    ways: Tensor
-    ignore: Tensor
-
-    def check(self, classes: int) -> None:
-        check_boxes(self.boxes, "target.boxes")
-        if self.ignore.dtype != torch.bool or self.ways.is_floating_point():
-            raise InputError(
-                f"target: expected whole ways and bool ignore, got {self.ways.dtype} and {self.ignore.dtype}"
-            )
-        if self.ways.shape != self.boxes.shape[:1] or self.ignore.shape != self.boxes.shape[:1]:
-            raise InputError(
-                f"target: expected {len(self.boxes)} ways and ignore flags, one for each box; "
-                f"got {tuple(self.ways.shape)} and {tuple(self.ignore.shape)}"
-            )
-        if len(self.ways) and (int(self.ways.max()) >= classes or int(self.ways.min()) < -1):
-            raise InputError(
-                f"target.ways: expected numbers from -1 to {classes - 1}, got {self.ways.tolist()}"
-            )
-        if not torch.isfinite(self.boxes).all() or (self.boxes[:, 2:] <= self.boxes[:, :2]).any():
-            raise InputError("target.boxes: expected finite boxes with x1 < x2 and y1 < y2")
-
-    def of_class(self, way: int | None) -> tuple[Tensor, Tensor]:
-        """Boxes to find and boxes to ignore of a class, or of all objects with `way` None."""
-        mine = torch.ones_like(self.ignore) if way is None else self.ways == way
-        return self.boxes[mine & ~self.ignore], self.boxes[mine & self.ignore]
-
-
-def best_iou(boxes: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
-    """For each box its largest IoU with `others` and that other's row; zeros where there is none."""
-    if len(others) == 0:
-        return boxes.new_zeros(len(boxes)), torch.zeros(len(boxes), dtype=torch.long, device=boxes.device)
-    best = box_iou(boxes, others).max(1)
-    return best.values, best.indices
 
 
 def _sample(labels: Tensor, count: int, positive_share: float) -> tuple[Tensor, Tensor]:
@@ -118,7 +74,8 @@ def rpn_loss(
 
     `focal`: half of the negatives are the hardest, easy ones count little, sums are divided by the positives.
     `judge` computes logits (n,) and deltas (n, 4) of the sampled rows (n, 3), picture, class, anchor, where
-    `output` has them without a gradient.
+    `output` has them without a gradient. Where classes have boxes in common, those are learned elsewhere
+    (`common_loss`), and a class learns what it adds to the common logit, which this leaves as it is.
     """
     rows, labels, wanted = [], [], []
     for e, target in enumerate(targets):
@@ -127,7 +84,11 @@ def rpn_loss(
             boxes, ignore = target.of_class(None if class_agnostic else k)
             if len(boxes) == 0 and not (negative_branch or class_agnostic):
                 continue
-            label, row = label_anchors(output.anchors[real], boxes, ignore, iou)
+            if output.common is None:
+                label, row = label_anchors(output.anchors[real], boxes, ignore, iou)
+            else:
+                assigned = assign_cells(output.anchors[real], boxes, ignore)
+                label, row = assigned.labels, assigned.row
             positive, negative = _sample(label, batch, positive_share)
             if focal:
                 negative = _half_hardest(output.logits[e, k, real].detach(), label, negative)
@@ -140,10 +101,14 @@ def rpn_loss(
         nothing = 0 * output.shared.sum()
     if not rows:
         return {"rpn_objectness": nothing, "rpn_box": nothing}
-    logits, deltas = _look_up(output, torch.cat(rows)) if judge is None else judge(torch.cat(rows))
-    label = torch.cat(labels)
+    sampled, label = torch.cat(rows), torch.cat(labels)
+    logits, deltas = _look_up(output, sampled) if judge is None else judge(sampled)
+    if output.common is not None and judge is not None:
+        logits = logits + output.common[sampled[:, 0], 0, sampled[:, 2]].detach()
     counted = label.sum().clamp(min=1) if focal else len(label)
     objectness = _focal_loss(logits, label) if focal else _cross_entropy(logits, label)
+    if output.common is not None:
+        return {"rpn_objectness": objectness / counted}
     if not label.any():
         return {"rpn_objectness": objectness / counted, "rpn_box": nothing}
     box = F.smooth_l1_loss(deltas[label == 1], torch.cat(wanted), beta=1 / 9, reduction="sum")

@@ -11,7 +11,8 @@ Deviation: the query's positions and the descriptors pass a LayerNorm before att
 a hundredfold, and non-negative vectors are all alike; without it the supports are hardly seen at first.
 
 Beyond the paper, each with a switch: several maps (`neck`), the convolution before the conditioning
-so that a further class costs little (`conv`), and a closed-form term of the logit (`objectness`).
+so that a further class costs little (`conv`), boxes and a part of the logit that all classes have in
+common (`common`, see `common_objectness`), and a closed-form term of the logit (`objectness`).
 """
 
 from typing import NamedTuple
@@ -38,7 +39,9 @@ class RPNOutput(NamedTuple):
 
     logits (E, K', M); deltas (E, K', M, 4); anchors (M, 4) xyxy in pixels; real (E, M) bool, false where
     a smaller picture's map was padded; cells (E, K', M/A, q) the features behind the logits;
-    shared (E, 1, M/A, d) the cells before they meet a class, where the rest was computed without a gradient
+    shared (E, 1, M/A, d) the cells before they meet a class, where the rest was computed without a gradient;
+    common (E, 1, M) the part of the logits that all classes have in common, where there is one: then the
+    deltas are common too, (E, 1, M, 4), and `cells` are those before they meet a class
     """
 
     logits: Tensor
@@ -47,6 +50,7 @@ class RPNOutput(NamedTuple):
     real: Tensor
     cells: Tensor
     shared: Tensor | None = None
+    common: Tensor | None = None
 
 
 class Positions(NamedTuple):
@@ -88,6 +92,7 @@ class TenetRPN(nn.Module):
         anchor_sizes: tuple[float, ...],
         anchor_ratios: tuple[float, ...],
         closed_form: bool,
+        common: bool,
         rare: bool,
     ) -> None:
         super().__init__()
@@ -105,18 +110,28 @@ class TenetRPN(nn.Module):
         anchors = len(anchor_sizes) * len(anchor_ratios)
         self.objectness = nn.Linear(channels, anchors)
         self.deltas = nn.Linear(channels, 4 * anchors)
+        self.common = nn.Linear(channels, 1) if common else None
         for i, level in enumerate(levels):
             sizes = anchor_sizes if len(levels) == 1 else tuple(size * level.stride for size in anchor_sizes)
             self.register_buffer(f"anchors{i}", base_anchors(sizes, anchor_ratios), persistent=False)
         for layer in (self.objectness, self.deltas):
             nn.init.normal_(layer.weight, std=0.01)
             nn.init.zeros_(layer.bias)
+        rarity = self.objectness
+        if self.common is not None:
+            nn.init.normal_(self.common.weight, std=0.01)
+            rarity = self.common
         if rare:
-            nn.init.constant_(self.objectness.bias, RARE)
+            nn.init.constant_(rarity.bias, RARE)
         if closed_form:
             # Cells of training pictures that are no object: the negatives of shots without surroundings.
             self.register_buffer("background_mean", torch.zeros(channels + 1))
             self.register_buffer("background_covariance", torch.eye(channels + 1))
+
+    @property
+    def locates(self) -> bool:
+        """Whether boxes, and a part of the logit, are known before any class."""
+        return self.common is not None
 
     @property
     def cell_features(self) -> int:
@@ -140,6 +155,8 @@ class TenetRPN(nn.Module):
         In training, with the convolution before the classes, every cell is judged by itself, and only a few
         are learned from: all are computed without a gradient, and `judge` repeats those few with one.
         """
+        if self.common is not None:
+            return self._with_common(self.locate(pyramids), psi, shots, prior)
         positions = flatten_levels(pyramids)
         x = positions.x.unsqueeze(1)  # (E, 1, N, d)
         shared = None
@@ -154,19 +171,46 @@ class TenetRPN(nn.Module):
         if self.closed_form and prior is not None:
             logits = logits + self._closed_form_term(x, logits, prior)
             deltas = deltas.expand(*logits.shape, 4)
-        anchors = torch.cat(
+        real = positions.real.repeat_interleave(logits.shape[-1], 1)
+        anchors = self._anchors(positions.shapes)
+        return RPNOutput(logits.flatten(2), deltas.flatten(2, 3), anchors, real, x, shared)
+
+    def locate(self, pyramids: list[list[Tensor]]) -> RPNOutput:
+        """What is known before any class: the common logits (E, 1, M), boxes and cells."""
+        assert self.common is not None
+        positions = flatten_levels(pyramids)
+        x = self._convolve(positions.x.unsqueeze(1), positions)  # (E, 1, N, d)
+        logits = self.common(x).squeeze(-1)
+        return RPNOutput(
+            logits, self.deltas(x), self._anchors(positions.shapes), positions.real, x, common=logits
+        )
+
+    def _with_common(self, found: RPNOutput, psi: Tensor, shots: Tensor, prior: Tensor | None) -> RPNOutput:
+        """The same with the logits of K classes: the common part, what the class adds, the closed form."""
+        assert found.common is not None
+        learning = self.training and torch.is_grad_enabled()
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not learning):
+            logits = found.common + self.objectness(self._condition(found.cells, psi, shots)).squeeze(-1)
+            if self.closed_form and prior is not None:
+                w_features, w_logit, b = prior[..., :-2], prior[..., -2:-1], prior[..., -1:]
+                from_features = (found.cells.squeeze(1) @ w_features.mT).mT  # (E, K, N)
+                logits = logits + from_features + found.common * w_logit + b
+        return found._replace(logits=logits, shared=found.cells if learning else None)
+
+    def _anchors(self, shapes: list[tuple[int, int]]) -> Tensor:
+        """(M, 4) of maps of these shapes, xyxy in pixels of the picture."""
+        return torch.cat(
             [
                 level_anchors(level, shape, self.get_buffer(f"anchors{i}")).flatten(0, 1)
-                for i, (level, shape) in enumerate(zip(self.levels, positions.shapes, strict=True))
+                for i, (level, shape) in enumerate(zip(self.levels, shapes, strict=True))
             ]
         )
-        real = positions.real.repeat_interleave(logits.shape[-1], 1)
-        return RPNOutput(logits.flatten(2), deltas.flatten(2, 3), anchors, real, x, shared)
 
     def judge(self, shared: Tensor, psi: Tensor, shots: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Logits (n,) and deltas (n, 4) of n anchors, given by `rows` (n, 3): picture, class, anchor.
 
-        `shared` (E, 1, N, d) are the cells before they meet a class; ψ and `shots` as in `forward`.
+        `shared` (E, 1, N, d) are the cells before they meet a class; ψ and `shots` as in `forward`. Of the
+        logits it gives what a class adds to the common part, if there is one.
         """
         anchors_per_cell = self.objectness.out_features
         pictures, classes = len(shared), psi.shape[1]
@@ -234,7 +278,7 @@ def propose(output: RPNOutput, sizes: list[tuple[int, int]], rule: Filter, union
                 boxes_kept.append(boxes)
                 logits_kept.append(logits[:, rows].mT)  # (P, K)
                 continue
-            for own, own_logits in zip(decoded, logits, strict=True):
+            for own, own_logits in zip(decoded.expand(len(logits), -1, 4), logits, strict=True):
                 boxes, rows = best_boxes(own, own_logits, size, rule)
                 boxes_kept.append(boxes)
                 logits_kept.append(own_logits[rows].unsqueeze(-1))  # (P, 1)
@@ -248,7 +292,7 @@ def propose(output: RPNOutput, sizes: list[tuple[int, int]], rule: Filter, union
 def _best_of_any_class(
     decoded: Tensor, logits: Tensor, size: tuple[int, int], rule: Filter
 ) -> tuple[Tensor, Tensor]:
-    """Boxes (K, m, 4) with logits (K, m) → one list, each anchor by its best rank in any class.
+    """Boxes (K or 1, m, 4) with logits (K, m) → one list, each anchor by its best rank in any class.
 
     Ranks, not logits: a class whose logits are low all over must not lose its best boxes to another.
     """
@@ -256,4 +300,5 @@ def _best_of_any_class(
     best, owner = ranks.min(0)
     columns = torch.arange(decoded.shape[1], device=decoded.device)
     rule = rule._replace(post_nms=2 * rule.post_nms)
-    return best_boxes(decoded[owner, columns], -best.float(), size, rule)
+    boxes = decoded[0] if len(decoded) == 1 else decoded[owner, columns]
+    return best_boxes(boxes, -best.float(), size, rule)

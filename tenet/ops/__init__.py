@@ -11,6 +11,7 @@ from tenet.ops.boxes import (
     encode_boxes,
     enlarge_boxes,
     nms,
+    paired_giou,
     paired_iou,
 )
 from tenet.ops.high_order_pooling import hotd, superdiagonal, tau
@@ -31,6 +32,7 @@ __all__ = [
     "maxexp",
     "maxexp_spectrum",
     "nms",
+    "paired_giou",
     "paired_iou",
     "roi_align",
     "sigme",

@@ -40,6 +40,18 @@ def paired_iou(a: Tensor, b: Tensor) -> Tensor:
     return inter / union.clamp(min=torch.finfo(union.dtype).tiny)
 
 
+def paired_giou(a: Tensor, b: Tensor) -> Tensor:
+    """Generalised IoU (Rezatofighi et al., 2019) of boxes beside each other: (…, 4), (…, 4) → (…) in (−1, 1].
+
+    IoU less the share of the smallest box around both that neither fills: boxes apart differ too.
+    """
+    inter = _intersection(a, b)
+    union = box_area(a) + box_area(b) - inter
+    around = torch.cat([torch.minimum(a[..., :2], b[..., :2]), torch.maximum(a[..., 2:], b[..., 2:])], -1)
+    tiny = torch.finfo(union.dtype).tiny
+    return inter / union.clamp(min=tiny) - 1 + union / box_area(around).clamp(min=tiny)
+
+
 def box_iou(a: Tensor, b: Tensor) -> Tensor:
     """IoU of every box of `a` with every box of `b`: (…, n, 4), (…, m, 4) → (…, n, m)."""
     return paired_iou(a.unsqueeze(-2), b.unsqueeze(-3))

@@ -16,6 +16,7 @@ from tenet.ops import (
     encode_boxes,
     enlarge_boxes,
     nms,
+    paired_giou,
     paired_iou,
 )
 
@@ -59,6 +60,20 @@ def test_decode_undoes_encode(seed: int) -> None:
         assert torch.allclose(
             decode_boxes(encode_boxes(own, anchors, scales), anchors, scales), own, atol=1e-3
         )
+
+
+def test_generalised_iou_tells_boxes_apart_that_do_not_touch() -> None:
+    box = torch.tensor([0.0, 0, 10, 10])
+    assert paired_giou(box, box) == 1
+    near, far = torch.tensor([12.0, 0, 22, 10]), torch.tensor([90.0, 0, 100, 10])
+    assert torch.isclose(paired_giou(box, near), torch.tensor(-2 / 22))
+    assert torch.isclose(paired_giou(box, far), torch.tensor(-0.8))
+    inside = torch.tensor([2.0, 2, 8, 8])
+    assert torch.isclose(paired_giou(box, inside), paired_iou(box, inside))
+    moving = far.clone().requires_grad_()
+    paired_giou(box, moving).backward()
+    assert moving.grad is not None
+    assert moving.grad.abs().sum() > 0
 
 
 def test_decode_cannot_overflow() -> None:
