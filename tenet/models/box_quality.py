@@ -12,10 +12,11 @@ import math
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tenet.models.neck import Level, start_relu
-from tenet.ops import clip_boxes, decode_boxes, enlarge_boxes, roi_align
+from tenet.ops import clip_boxes, decode_boxes, enlarge_boxes, roi_align_levels
 
 CELLS = 7
 DELTA_SCALES = (0.1, 0.2)
@@ -28,6 +29,13 @@ class Refined(NamedTuple):
     deltas: Tensor
     iou_logits: Tensor
     boxes: Tensor
+
+
+class Cells(NamedTuple):
+    """A picture's levels, reduced: rows (N, c) of all positions, level after level, and the maps' shapes."""
+
+    rows: Tensor
+    shapes: list[tuple[int, int]]
 
 
 class BoxQualityHead(nn.Module):
@@ -50,36 +58,33 @@ class BoxQualityHead(nn.Module):
 
     def forward(self, pyramid: list[Tensor], boxes: Tensor, size: tuple[int, int]) -> list[Refined]:
         """Every pass over boxes (n, 4) of one picture, whose levels are each (1, d, h, w)."""
-        maps = self.prepare(pyramid)
+        cells = self.prepare(pyramid)
         passes: list[Refined] = []
         for _ in range(self.passes):
-            passes.append(self.refine(maps, passes[-1].boxes if passes else boxes, size))
+            passes.append(self.refine(cells, passes[-1].boxes if passes else boxes, size))
         return passes
 
-    def prepare(self, pyramid: list[Tensor]) -> list[Tensor]:
+    def prepare(self, pyramid: list[Tensor]) -> Cells:
         """A picture's levels as `refine` takes them, once for all passes."""
-        return [torch.relu(self.reduce(level)) for level in pyramid]
+        rows = torch.cat([level[0].flatten(1) for level in pyramid], 1).T  # (N, d)
+        reduced = torch.relu(F.linear(rows, self.reduce.weight.flatten(1), self.reduce.bias))
+        return Cells(reduced, [(level.shape[2], level.shape[3]) for level in pyramid])
 
-    def refine(self, maps: list[Tensor], boxes: Tensor, size: tuple[int, int]) -> Refined:
+    def refine(self, cells: Cells, boxes: Tensor, size: tuple[int, int]) -> Refined:
         """One pass over boxes (n, 4), xyxy in pixels of a picture of `size` (H, W)."""
-        hidden = self.body(self._pool(maps, enlarge_boxes(boxes, self.context)).flatten(1))
+        hidden = self.body(self._pool(cells, enlarge_boxes(boxes, self.context)).flatten(1))
         deltas, iou_logits = self.deltas(hidden), self.iou(hidden)
         moved = clip_boxes(decode_boxes(deltas.detach(), boxes, DELTA_SCALES), size)
         return Refined(boxes, deltas, iou_logits, moved)
 
-    def _pool(self, maps: list[Tensor], boxes: Tensor) -> Tensor:
+    def _pool(self, cells: Cells, boxes: Tensor) -> Tensor:
         """RoIAlign from the level on which a box spans about `CELLS` to twice as many cells."""
         side = (boxes[:, 2:] - boxes[:, :2]).clamp(min=1).prod(1).sqrt()
         finest = math.log2(self.levels[0].stride * CELLS)
-        wanted = (side.log2() - finest).floor().long().clamp(0, len(maps) - 1)
-        pooled = maps[0].new_zeros(len(boxes), maps[0].shape[1], CELLS, CELLS)
-        for i, (level, grid) in enumerate(zip(self.levels, maps, strict=True)):
-            mine = (wanted == i).nonzero().squeeze(1)
-            if len(mine):
-                pooled = pooled.index_copy(
-                    0, mine, roi_align(grid, [boxes[mine] - level.shift], CELLS, 1 / level.stride)
-                )
-        return pooled
+        level = (side.log2() - finest).floor().long().clamp(0, len(self.levels) - 1)
+        shifts = boxes.new_tensor([level.shift for level in self.levels])[level]
+        scales = [1 / level.stride for level in self.levels]
+        return roi_align_levels(cells.rows, cells.shapes, scales, boxes - shifts.unsqueeze(1), level, CELLS)
 
 
 def quality(refined: Refined) -> Tensor:

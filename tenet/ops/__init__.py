@@ -16,7 +16,7 @@ from tenet.ops.boxes import (
 )
 from tenet.ops.high_order_pooling import hotd, superdiagonal, tau
 from tenet.ops.power_norm import maxexp, maxexp_spectrum, sigme
-from tenet.ops.roi_align import roi_align
+from tenet.ops.roi_align import roi_align, roi_align_levels
 from tenet.ops.tensor_shrinkage import dense_tso, effective_eta, tso_superdiagonal
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "paired_giou",
     "paired_iou",
     "roi_align",
+    "roi_align_levels",
     "sigme",
     "superdiagonal",
     "tau",

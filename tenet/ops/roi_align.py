@@ -13,6 +13,7 @@ border; an empty box list gives an empty result.
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -59,6 +60,44 @@ def roi_align(
     return way(features, rois[:, 0].long(), y_taps, x_taps)
 
 
+def roi_align_levels(
+    table: Tensor,
+    shapes: Sequence[tuple[int, int]],
+    scales: Sequence[float],
+    boxes: Tensor,
+    level: Tensor,
+    output_size: int,
+    sampling_ratio: int = 2,
+) -> Tensor:
+    """Regions of one picture, each from a map of its own in a pyramid, in one product: (R, C, S, S).
+
+    table   (N, C): the maps of all levels as rows of positions, one level after the other
+    shapes  (height, width) of each level's map; scales take pixels of the picture to its cells
+    boxes   (R, 4) xyxy in pixels of the picture; level (R,) which map each is taken from
+    `roi_align` with `aligned` on the box's own map gives the same.
+    """
+    check_boxes(boxes)
+    check_tensor("table", table, "(N, C)", ndim=2)
+    counts = [height * width for height, width in shapes]
+    if len(table) != sum(counts) or len(scales) != len(shapes) or level.shape != boxes.shape[:1]:
+        raise InputError(
+            f"roi_align_levels: expected {sum(counts)} rows for maps of {list(shapes)}, a scale for each map "
+            f"and a level for each box; got {len(table)}, {len(scales)} and {tuple(level.shape)}"
+        )
+    if len(boxes) == 0:
+        return table.new_zeros(0, table.shape[1], output_size, output_size) + 0 * table.sum()
+    limits = torch.tensor([(h, w, sum(counts[:i])) for i, (h, w) in enumerate(shapes)], device=table.device)[
+        level
+    ]  # (R, 3): height, width, first row
+    corners = boxes.detach() * boxes.new_tensor(scales)[level].unsqueeze(1) - 0.5
+    start, extent = corners[:, :2], corners[:, 2:] - corners[:, :2]
+    height, width, first = limits.unsqueeze(-1).unbind(1)
+    x_index, x_weight = _axis_taps(start[:, 0], extent[:, 0], output_size, width, sampling_ratio)
+    y_index, y_weight = _axis_taps(start[:, 1], extent[:, 1], output_size, height, sampling_ratio)
+    line = y_index * width.unsqueeze(-1) + first.unsqueeze(-1)
+    return _bags(table, line, y_weight, x_index, x_weight)
+
+
 Taps = tuple[Tensor, Tensor]
 """Along one axis: map rows (R, cells, taps) and their weights, of the same shape."""
 
@@ -94,15 +133,20 @@ def _by_bags(features: Tensor, rows: Tensor, y_taps: Taps, x_taps: Taps) -> Tens
     _, channels, map_height, map_width = features.shape
     (y_index, y_weight), (x_index, x_weight) = y_taps, x_taps
     line = (rows[:, None, None] * map_height + y_index) * map_width
+    table = features.permute(0, 2, 3, 1).reshape(-1, channels)
+    return _bags(table, line, y_weight, x_index, x_weight)
+
+
+def _bags(table: Tensor, line: Tensor, y_weight: Tensor, x_index: Tensor, x_weight: Tensor) -> Tensor:
+    """Rows of `table` at `line` + column, weighted and summed: (R, C, height, width)."""
     index = line[:, :, None, :, None] + x_index[:, None, :, None, :]  # (R, height, width, taps, taps)
     weight = y_weight[:, :, None, :, None] * x_weight[:, None, :, None, :]
     regions, height, width = index.shape[:3]
     bags = index.reshape(regions * height * width, -1)
-    table = features.permute(0, 2, 3, 1).reshape(-1, channels)
     cells = F.embedding_bag(
         bags, table, mode="sum", per_sample_weights=weight.reshape_as(bags).to(table.dtype)
     )
-    return cells.reshape(regions, height, width, channels).permute(0, 3, 1, 2)
+    return cells.reshape(regions, height, width, table.shape[1]).permute(0, 3, 1, 2)
 
 
 def _check(
@@ -149,17 +193,18 @@ def _as_rois(features: Tensor, boxes: Tensor | list[Tensor]) -> Tensor:
     return rois
 
 
-def _axis_taps(start: Tensor, extent: Tensor, cells: int, size: int, samples: int) -> Taps:
-    """Which map rows make up each cell along one axis, and with what weight."""
+def _axis_taps(start: Tensor, extent: Tensor, cells: int, size: int | Tensor, samples: int) -> Taps:
+    """Which map rows make up each cell along one axis, and with what weight; `size` may be (R, 1)."""
     offsets = (torch.arange(cells * samples, device=start.device, dtype=start.dtype) + 0.5) / (
         cells * samples
     )
     at = start[:, None] + extent[:, None] * offsets  # (R, cells·samples), in map cells
     inside = (at >= -1.0) & (at <= size)
-    at = at.clamp(0, size - 1)
-    low = at.floor().clamp(max=max(size - 2, 0))
+    last = torch.as_tensor(size - 1, dtype=at.dtype, device=at.device)
+    at = torch.minimum(at.clamp(min=0), last)
+    low = torch.minimum(at.floor(), (last - 1).clamp(min=0))
     share = at - low
-    high = (low + 1).clamp(max=size - 1)
+    high = torch.minimum(low + 1, last)
     weight = torch.stack([1 - share, share], -1) * (inside / samples).unsqueeze(-1)
     index = torch.stack([low, high], -1).long()
     shape = (len(start), cells, 2 * samples)

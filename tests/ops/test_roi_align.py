@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from tenet.errors import InputError
-from tenet.ops import nms, roi_align
+from tenet.ops import nms, roi_align, roi_align_levels
 
 try:
     from torchvision.ops import nms as their_nms
@@ -148,3 +148,32 @@ def test_torchvision_agrees() -> None:
     assert torch.allclose(roi_align(feature, boxes, 7, 1 / 16), theirs, atol=1e-5)
     scores = torch.rand(40)
     assert torch.equal(nms(boxes[:, 1:], scores, 0.5), their_nms(boxes[:, 1:], scores, 0.5))
+
+
+def test_levels_at_once_are_the_levels_one_by_one() -> None:
+    torch.manual_seed(0)
+    shapes, strides = [(12, 16), (6, 8), (1, 3)], [8, 16, 32]
+    maps = [torch.randn(1, 5, *shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+    boxes = torch.rand(20, 4, dtype=torch.float64) * 60 - 10
+    boxes[:, 2:] += boxes[:, :2].abs() + 5
+    level = torch.arange(20) % 3
+    table = torch.cat([grid[0].flatten(1) for grid in maps], 1).T
+    found = roi_align_levels(table, shapes, [1 / s for s in strides], boxes, level, 4)
+    wanted = torch.zeros_like(found)
+    for i, grid in enumerate(maps):
+        wanted[level == i] = roi_align(grid, [boxes[level == i]], 4, 1 / strides[i])
+    assert torch.allclose(found, wanted)
+    weight = torch.randn_like(found)
+    own = torch.autograd.grad((found * weight).sum(), maps, retain_graph=True)
+    other = torch.autograd.grad((wanted * weight).sum(), maps)
+    for a, b in zip(own, other, strict=True):
+        assert torch.allclose(a, b)
+
+
+def test_levels_of_nothing_and_of_the_wrong_size() -> None:
+    table, shapes, scales = torch.zeros(10, 3, requires_grad=True), [(2, 4), (1, 2)], [0.5, 0.25]
+    none = roi_align_levels(table, shapes, scales, torch.zeros(0, 4), torch.zeros(0, dtype=torch.long), 2)
+    assert none.shape == (0, 3, 2, 2)
+    none.sum().backward()
+    with pytest.raises(InputError, match="10 rows"):
+        roi_align_levels(torch.zeros(9, 3), shapes, scales, torch.zeros(1, 4), torch.zeros(1).long(), 2)
