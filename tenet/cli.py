@@ -6,6 +6,7 @@ command is called, and imports torch only inside `run`, so `tenet --help` answer
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 
@@ -15,6 +16,7 @@ from tenet.version import __version__
 
 # command: (module, one line of help)
 COMMANDS: dict[str, tuple[str, str]] = {
+    "ablate": ("tenet.commands.ablate", "measure variants of a detector on equal ground"),
     "bench": ("tenet.commands.bench", "measure speed and memory, as ratios within one run"),
     "cache": ("tenet.commands.cache", "compute the frozen encoder's maps once, for training"),
     "classes": ("tenet.commands.classes", "list the classes of a bank; remove, rename, merge, rebuild"),
@@ -55,6 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     command = next((word for word in argv if not word.startswith("-")), None)
     args = build_parser(command).parse_args(argv)
+    args.command_line = shlex.join(["tenet", *argv])  # records say how they were made
     try:
         return int(args.run(args))
     except TenetError as error:

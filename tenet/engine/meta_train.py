@@ -26,6 +26,9 @@ from tenet.models.build import build_detector
 from tenet.models.detector import TENET
 from tenet.recipe import Recipe
 
+Ground = tuple[EpisodeSource, dict[str, list[str]]]
+"""Episodes, and the class split."""
+
 
 def new_detector(recipe: Recipe, root: Path) -> TENET:
     """The recipe's detector at its start; a weights file is looked for under the data root."""
@@ -36,25 +39,28 @@ def new_detector(recipe: Recipe, root: Path) -> TENET:
     return build_detector(replace(recipe.model, encoder=encoder))
 
 
-def episode_source(recipe: Recipe, root: Path) -> tuple[EpisodeSource, dict[str, list[str]]]:
+def episode_source(recipe: Recipe, root: Path) -> Ground:
     """Episodes of the recipe's base classes, and the class split. Bad input is refused here."""
     dataset, split = training_set(recipe, root)
     pool = shot_pool(recipe, dataset)
     return EpisodeSource(dataset, recipe.episodes, recipe.seed, pool), split
 
 
-def prepare(recipe: Recipe, options: Options) -> tuple[Job, dict[str, list[str]]]:
-    """All that meta-training needs, and the class split."""
-    source, split = episode_source(recipe, options.root)
+def prepare(
+    recipe: Recipe, options: Options, ground: Ground | None = None
+) -> tuple[Job, dict[str, list[str]]]:
+    """All that meta-training needs, and the class split. `ground` has the recipe's episodes where they were
+    read before."""
+    source, split = episode_source(recipe, options.root) if ground is None else ground
     detector = new_detector(recipe, options.root).to(options.world.device)
     warm_start(detector, source)
     return make_job(detector, recipe.train, recipe.train, source, options), split
 
 
-def meta_train(recipe: Recipe, options: Options) -> TENET:
+def meta_train(recipe: Recipe, options: Options, ground: Ground | None = None) -> TENET:
     """Train from the start, or from the newest checkpoint with `resume`; returns the trained detector."""
     folder = options.out / "checkpoints"
-    job, split = prepare(recipe, options)
+    job, split = prepare(recipe, options, ground)
     start = _start(job, recipe, options, folder)
     if options.world.first:
         write_text(options.out / "recipe.toml", recipe.to_toml())
