@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "models": ("tenet.commands.models", "list the configurations, or print one with its size"),
     "pack": ("tenet.commands.pack", "make a run's checkpoint into a small model file"),
     "register": ("tenet.commands.register", "show the detector a class, into a bank file"),
+    "results": ("tenet.commands.results", "make tables from records of measurements"),
     "score": ("tenet.commands.score", "score detections against ground truth"),
     "trial": ("tenet.commands.trial", "try a model as a user would, on annotated sets; calibrate its scores"),
     "train": ("tenet.commands.train", "meta-train a detector by a recipe"),

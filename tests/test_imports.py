@@ -29,6 +29,8 @@ NEVER = {
     "looks": LIGHT,
     "results": LIGHT,
     "trials": LIGHT,
+    "records": LIGHT,
+    "ablations": {"tenet.commands", "tenet.cli", "tenet.bench", "tenet.predictor", "tenet.web"},
     "cli.py": {"torch", "numpy", "tenet.models", "tenet.ops"},
     "visualize.py": DRAWING,
     "drawing": LIGHT,
@@ -80,4 +82,9 @@ def test_the_light_half_loads_no_torch(code: str) -> None:
 
 def test_the_predictor_loads_no_torch() -> None:
     check = "import sys, tenet.predictor, tenet.results.folder; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+
+
+def test_a_report_loads_no_torch() -> None:
+    check = "import sys, tenet.ablations.report, tenet.records.tables; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

@@ -1,6 +1,7 @@
 """A model tried as a user would: what is right, what a score is worth, what is a false alarm."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,17 @@ from tenet.errors import DataError, InputError
 from tenet.predictor import Tenet
 from tenet.runtime.calibration import Calibration
 from tenet.scoring.report import Scores
-from tenet.trials.calibrating import best_threshold, f1, false_alarms, fit_calibration, isotonic, reliability
+from tenet.trials.calibrating import (
+    best_threshold,
+    f1,
+    false_alarms,
+    false_alarms_in_a_picture,
+    fit_calibration,
+    halves,
+    isotonic,
+    judge_calibration,
+    reliability,
+)
 from tenet.trials.trial import Trial, try_set
 
 COLOURS = {"red": (220, 20, 20), "green": (20, 200, 20)}
@@ -45,7 +56,10 @@ def make_set(folder: Path, pictures: int = 6) -> Path:
 
 
 def make_trial(confidence: list[float], right: list[bool], absent: list[bool] | None = None) -> Trial:
+    """Every detection in a picture of its own, after ten that show nothing."""
     none = np.zeros(len(right), np.bool_)
+    count = 10 + len(right)
+    objects = np.concatenate([np.zeros(10, np.int64), np.array(right, np.int64)])
     return Trial(
         "set",
         1,
@@ -54,8 +68,10 @@ def make_trial(confidence: list[float], right: list[bool], absent: list[bool] | 
         np.array(confidence),
         np.array(right, np.bool_),
         none if absent is None else np.array(absent),
-        looks=10,
-        objects=max(sum(right), 1),
+        pictures=np.arange(10, count),
+        tested=tuple(f"picture {number}" for number in range(count)),
+        looks_in=(np.arange(count) < 10).astype(np.int64),
+        objects_in=objects,
     )
 
 
@@ -122,3 +138,59 @@ def test_the_threshold_keeps_false_alarms_few() -> None:
     right = make_trial([0.5] * 30, [True] * 30)
     alarms = make_trial([0.47] * 5, [False] * 5, [True] * 5)
     assert best_threshold([right, alarms], Calibration()) == 0.5
+
+
+def test_parts_of_a_trial_are_the_whole(tmp_path: Path) -> None:
+    whole = try_set(Tenet(FakeRuntime()), read_dataset(make_set(tmp_path)), shots=1, seed=0)
+    [one], [other] = halves([whole])[0].values(), halves([whole])[1].values()
+    assert sorted([*one, *other]) == sorted(whole.tested)
+    assert abs(len(one) - len(other)) <= 1
+    parts = [whole.of_pictures(ids) for ids in (one, other)]
+    assert sum(part.objects for part in parts) == whole.objects
+    assert sum(part.looks for part in parts) == whole.looks
+    assert sum(len(part.confidence) for part in parts) == len(whole.confidence)
+    for part, ids in zip(parts, (one, other), strict=True):
+        assert sorted(part.tested) == ids
+        assert len(part.pictures) == 0 or part.pictures.max() < len(part.tested)
+    again = whole.of_pictures(whole.tested)
+    assert (again.pictures == whole.pictures).all()
+
+
+def test_a_calibration_is_judged_on_pictures_that_did_not_fit_it() -> None:
+    """What is right in the other half changes how the curve is judged, and never the curve."""
+    rng = np.random.default_rng(1)
+    trial = make_trial(rng.random(400).tolist(), (rng.random(400) < 0.3).tolist())
+    held = judge_calibration([trial])
+    fitted_on, judged_on = held.fitted_on["set"], held.judged_on["set"]
+    assert not set(fitted_on) & set(judged_on)
+    assert held.calibration == fit_calibration([trial.of_pictures(fitted_on)])
+    [judged] = held.trials
+    assert judged.tested == tuple(picture for picture in trial.tested if picture in judged_on)
+    raw = trial.of_pictures(judged_on).confidence.astype(np.float32)
+    assert np.allclose(judged.confidence, held.calibration(raw))
+    elsewhere = np.array([trial.tested[row] in judged_on for row in trial.pictures])
+    other = replace(trial, right=trial.right ^ elsewhere)
+    assert judge_calibration([other]).calibration == held.calibration
+    assert reliability(judge_calibration([other]).trials) != reliability(held.trials)
+    assert fit_calibration([other]) != fit_calibration([trial])
+
+
+def test_draws_of_a_set_share_its_halves() -> None:
+    """A picture that fits the curve by one draw of shots must not judge it by another."""
+    first = make_trial([0.9] * 5, [True] * 5)
+    second = replace(first.of_pictures(first.tested[2:]), seed=1)
+    held = judge_calibration([first, second])
+    fitted = set(held.fitted_on["set"])
+    assert not any(fitted & set(trial.tested) for trial in held.trials)
+    assert halves([first, second]) == halves([second, first])
+
+
+def test_one_picture_cannot_be_halved() -> None:
+    trial = make_trial([0.9], [True])
+    with pytest.raises(InputError, match="at least 2 test pictures of set"):
+        judge_calibration([trial.of_pictures(trial.tested[:1])])
+
+
+def test_false_alarms_in_a_picture() -> None:
+    trial = make_trial([0.9, 0.8, 0.2], [True, False, False], [False, True, True])
+    assert false_alarms_in_a_picture([trial], 0.1) == 2 / 13

@@ -54,6 +54,10 @@ class Outcome:
     variants: tuple[Variant, ...]
 
     @property
+    def title(self) -> str:
+        return f"{self.name}: {ABLATION_TABLES.get(self.name, 'an ablation of another version')}"
+
+    @property
     def recipe(self) -> Table:
         found: Table = self._any().config["recipe"]
         return found
@@ -99,7 +103,7 @@ def read_outcome(results: Path, name: str) -> Outcome:
         )
         for (_, variant), own in sorted(rows.items())
     ]
-    return Outcome(name, tuple(variants))
+    return Outcome(str(next(iter(records.values())).config["ablation"]), tuple(variants))
 
 
 def _refuse_mixed(records: dict[Path, Record]) -> None:
@@ -120,6 +124,7 @@ def _ground(record: Record, path: Path) -> Table:
         table["evaluate"]["draws"] = len(table["evaluate"].pop("seeds"))
         for name in ("place", "variant", "seed", "reference"):
             record.config[name]
+        table["ablation"] = record.config["ablation"]
     except (KeyError, TypeError) as error:
         raise DataError(f"{path}: expected a record of `tenet ablate`, but {error} is not in it") from error
     return {key: value for key, value in table.items() if key not in ("model", "seed")}
@@ -141,7 +146,7 @@ def table(outcome: Outcome) -> str:
         name = f"**{variant.name}**" if variant.reference else variant.name
         rows.append([name, *cells, ", ".join(map(str, variant.records))])
     body = markdown(["variant", *heads, "seeds"], rows)
-    return f"# {outcome.name}: {ABLATION_TABLES[outcome.name]}\n\n{_told(outcome)}\n\n{body}\n"
+    return f"# {outcome.title}\n\n{_told(outcome)}\n\n{body}\n"
 
 
 def _against(variant: Variant, reference: Variant | None, column: Column, metric: str) -> str:
@@ -201,7 +206,7 @@ def draw(outcome: Outcome) -> Any:
         _curves(axes, outcome, [point for point in points if point is not None], columns)
     else:
         _bars(axes, outcome, columns)
-    axes.set_title(f"{outcome.name}: {ABLATION_TABLES[outcome.name]}")
+    axes.set_title(outcome.title)
     return figure
 
 

@@ -29,18 +29,18 @@ def emit_json(document: object, where: str) -> None:
         write_json(Path(where), document, indent=1)
 
 
-def check_out(out: Path, suffixes: Sequence[str]) -> None:
+def check_out(out: Path, suffixes: Sequence[str], flag: str = "--out") -> None:
     """Refuse a file that we cannot write, or of no kind that we write, before the work and not after it."""
     if out.suffix.lower() not in suffixes:
-        raise InputError(f"--out: expected a name that ends in {', '.join(suffixes)}; got {out}")
+        raise InputError(f"{flag}: expected a name that ends in {', '.join(suffixes)}; got {out}")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            f"--out: expected a folder for {out}, but it cannot be made ({error.strerror})"
+            f"{flag}: expected a folder for {out}, but it cannot be made ({error.strerror})"
         ) from error
     if out.is_dir() or not os.access(out.parent, os.W_OK):
-        raise InputError(f"--out: expected a file that can be written, got {out}; choose another place")
+        raise InputError(f"{flag}: expected a file that can be written, got {out}; choose another place")
 
 
 def add_set_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,6 +50,16 @@ def add_set_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--images", type=Path, metavar="FOLDER", help="where its pictures are, if elsewhere")
     parser.add_argument("--set", dest="image_set", metavar="NAME", help="VOC: an image set, such as trainval")
+
+
+def add_results_argument(parser: argparse.ArgumentParser) -> None:
+    """Where the command's record goes (`tenet.records`)."""
+    parser.add_argument(
+        "--results",
+        type=Path,
+        metavar="FILE.json",
+        help="a record: figures, configuration, seeds, commit, time, command; `tenet results` reads it",
+    )
 
 
 def names(text: str) -> list[str]:

@@ -17,6 +17,7 @@ examples:
     --split voc1 --side novel --shots 1,3,5,10 --min-side 32 --out runs/v1/eval
   tenet evaluate runs/fsod --data fsod_test.json --protocol episodes --ways 5 --shots 5 --out runs/fsod/5way
   tenet evaluate tenet_lite0 --data bccd.json --shots 5 --seeds 0 --limit 50 --metric coco --json -
+  tenet evaluate runs/v1 --data test.json --shots 1,5 --finetune --results results/v1/fine_tuned.json
 """
 
 import argparse
@@ -24,7 +25,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tenet.commands.console import at_least_one, emit_json, names, progress
+from tenet.commands.console import (
+    add_results_argument,
+    at_least_one,
+    check_out,
+    emit_json,
+    names,
+    progress,
+)
 
 if TYPE_CHECKING:
     from tenet.data.dataset import Dataset
@@ -55,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--coco-files", action="store_true", help="also write each draw to --out for `tenet score` (large)"
     )
     parser.add_argument("--json", metavar="FILE", help="all numbers as JSON, as shares of 1; - is stdout")
+    add_results_argument(parser)
     parser.add_argument("--workers", type=int, default=1, help="processes that decode ahead (default 1)")
     parser.add_argument("--tracks", choices=("strict", "paper"), default="strict", help="named in the report")
     parser.add_argument(
@@ -75,12 +84,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from tenet.data.formats import read_dataset
 
+    if args.results is not None:
+        check_out(args.results, (".json",), "--results")
     test = read_dataset(args.data)
     protocol = _protocol(args)
     model = _model(args.model)
     settings = _settings(args, protocol, test, model.trained_on)
     done = (_run_episodes if protocol == "episodes" else _run_draws)(args, model, test, settings)
     document = done.to_json()
+    if args.results is not None:
+        _write_record(args, model, document)
     if args.json != "-":
         print(done.table())
     if args.json:
@@ -91,6 +104,29 @@ def run(args: argparse.Namespace) -> int:
             page = args.out / "report.html"
             print(f"\nreport: {page}" if page.exists() else f"\nresults: {args.out / 'results.json'}")
     return 0
+
+
+def _write_record(args: argparse.Namespace, model: "Model", document: dict[str, Any]) -> None:
+    from tenet.records.measured import evaluation_figures
+    from tenet.records.record import Record, write_record
+    from tenet.settings import to_table
+
+    write_record(
+        args.results,
+        Record(
+            kind="evaluation",
+            command=args.command_line,
+            model={"name": model.name, "weights": document["weights"]},
+            config={
+                "model": to_table(model.detector.config),
+                "recipe": None if model.recipe is None else model.recipe.to_dict(),
+                "settings": document["settings"],
+            },
+            figures=evaluation_figures(document),
+            seconds=document["seconds"],
+            notes={"data": document["data"], "objectness": document["objectness"]},
+        ),
+    )
 
 
 def _protocol(args: argparse.Namespace) -> str:

@@ -1,7 +1,8 @@
 """Try a model as a user would: shots from annotated sets, then boxes in their other pictures.
 
 Goes through bank and predictor, with working sizes from the shots. Prints AP50 of each set, what scores are
-worth and how many false alarms there are; --calibrate writes the curve into a model's JSON file.
+worth and how many false alarms there are. --calibrate fits a curve on one half of the pictures and shows
+those on the other half; then it fits one on all of them and writes it into the model's JSON file.
 
 examples:
   tenet trial --data my.json --shots 1,5
@@ -13,7 +14,14 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tenet.commands.console import emit_json, names, progress, whole_numbers
+from tenet.commands.console import (
+    add_results_argument,
+    check_out,
+    emit_json,
+    names,
+    progress,
+    whole_numbers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,45 +40,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--size", default="auto", help="working size: auto, original or px (default: auto)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="write trial.json and reliability.png there")
     parser.add_argument("--json", metavar="FILE", help="write the figures as JSON; - is stdout")
-    parser.add_argument("--calibrate", action="store_true", help="write the curve into the model's JSON file")
+    add_results_argument(parser)
+    parser.add_argument(
+        "--calibrate",
+        action="store_true",
+        help="judge a curve of half the pictures on the other half; write that of all into the model's file",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    from tenet.data.formats import read_dataset
-    from tenet.drawing.figures import save_figure
-    from tenet.predictor import Tenet
-    from tenet.runtime.torch_runtime import load_runtime, write_calibration
-    from tenet.trials.calibrating import draw_reliability, false_alarms, fit_calibration, reliability
-    from tenet.trials.trial import try_set
+    import time
 
+    from tenet.drawing.figures import save_figure
+    from tenet.runtime.torch_runtime import load_runtime
+    from tenet.trials.calibrating import draw_reliability
+
+    if args.results is not None:
+        check_out(args.results, (".json",), "--results")
+    begun = time.monotonic()
     runtime = load_runtime(args.model)
     if args.calibrate:
         runtime = runtime.uncalibrated()
-    model = Tenet(runtime)
-    size: Any = int(args.size) if args.size.isdecimal() else args.size
-    trials: list[Trial] = []
-    for path in args.data:
-        dataset = read_dataset(Path(path))
-        for shots in args.shots:
-            for seed in args.seeds:
-                settings = {"min_side": args.min_side, "limit": args.limit, "bare": args.bare, "size": size}
-                trials.append(try_set(model, dataset, shots, seed, **settings, progress=progress))
-    document = _document(model.name, trials)
-    threshold = runtime.threshold
-    if args.calibrate:
-        calibration = fit_calibration(trials)
-        document["calibration"], threshold = calibration.to_json(), calibration.threshold
-        write_calibration(args.model, calibration)
-        trials = [_told(trial, calibration) for trial in trials]
-    rows = reliability(trials)
-    document["threshold"] = threshold
-    document["reliability"] = [dict(zip(("score", "right", "boxes"), row, strict=True)) for row in rows]
-    document["false_alarms_per_look"] = false_alarms(trials, threshold)
+    trials, sizes = _try(args, runtime)
+    document = _document(runtime.name, trials, sizes, args.limit)
+    document |= _calibrate(args.model, trials) if args.calibrate else _worth(trials, runtime.threshold)
+    if args.results is not None:
+        _write_record(args, runtime, document, time.monotonic() - begun)
     if args.out is not None:
         emit_json(document, str(args.out / "trial.json"))
-        save_figure(
-            draw_reliability(rows, f"{model.name}: what a score is worth"), args.out / "reliability.png"
-        )
+        rows = [(row["score"], row["right"], row["boxes"]) for row in document["reliability"]]
+        title = f"{runtime.name}: what a score is worth"
+        if args.calibrate:
+            title += ", on pictures that did not fit it"
+        save_figure(draw_reliability(rows, title), args.out / "reliability.png")
     if args.json:
         emit_json(document, args.json)
     if args.json != "-":
@@ -78,16 +80,81 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _told(trial: "Trial", calibration: Any) -> "Trial":
-    from dataclasses import replace
+def _try(args: argparse.Namespace, runtime: Any) -> "tuple[list[Trial], dict[str, int]]":
+    """Every set, number of shots and seed; and how many pictures each set has."""
+    from tenet.data.formats import read_dataset
+    from tenet.predictor import Tenet
+    from tenet.trials.trial import try_set
 
-    import numpy as np
+    model = Tenet(runtime)
+    size: Any = int(args.size) if args.size.isdecimal() else args.size
+    settings = {"min_side": args.min_side, "limit": args.limit, "bare": args.bare, "size": size}
+    trials, sizes = [], {}
+    for path in args.data:
+        dataset = read_dataset(Path(path))
+        sizes[dataset.name] = len(dataset)
+        for shots in args.shots:
+            for seed in args.seeds:
+                trials.append(try_set(model, dataset, shots, seed, **settings, progress=progress))
+    return trials, sizes
 
-    told = calibration(trial.confidence.astype(np.float32)).astype(np.float64)
-    return replace(trial, confidence=told)
+
+def _worth(trials: "Sequence[Trial]", threshold: float) -> dict[str, Any]:
+    """What scores are worth, and false alarms at the threshold."""
+    from tenet.trials.calibrating import false_alarms, false_alarms_in_a_picture, reliability
+
+    rows = reliability(trials)
+    return {
+        "threshold": threshold,
+        "reliability": [dict(zip(("score", "right", "boxes"), row, strict=True)) for row in rows],
+        "false_alarms_per_look": false_alarms(trials, threshold),
+        "false_alarms_per_picture": false_alarms_in_a_picture(trials, threshold),
+    }
 
 
-def _document(model: str, trials: "Sequence[Trial]") -> dict[str, Any]:
+def _calibrate(model: str | None, trials: "Sequence[Trial]") -> dict[str, Any]:
+    """Judge a curve of one half of the pictures on the other, then write the curve of all into the model."""
+    from tenet.runtime.torch_runtime import write_calibration
+    from tenet.trials.calibrating import fit_calibration, judge_calibration
+
+    held = judge_calibration(trials)
+    shipped = fit_calibration(trials)
+    write_calibration(model, shipped)
+    return {
+        "calibration": shipped.to_json(),
+        "judged": {
+            "calibration": held.calibration.to_json(),
+            "fitted_on": held.fitted_on,
+            "judged_on": held.judged_on,
+        },
+        **_worth(held.trials, held.calibration.threshold),
+    }
+
+
+def _write_record(args: argparse.Namespace, runtime: Any, document: dict[str, Any], seconds: float) -> None:
+    from tenet.records.measured import trial_figures
+    from tenet.records.record import Record, write_record
+    from tenet.settings import to_table
+
+    settings = {"min_side": args.min_side, "limit": args.limit, "bare": args.bare, "size": args.size}
+    write_record(
+        args.results,
+        Record(
+            kind="trial",
+            command=args.command_line,
+            model={"name": runtime.name, "weights": runtime.fingerprint},
+            config={
+                "model": to_table(runtime.detector.config),
+                "settings": {**settings, "shots": args.shots, "seeds": args.seeds},
+            },
+            figures=trial_figures(document),
+            seconds=round(seconds, 1),
+            notes={key: value for key, value in document.items() if key not in ("model", "trials")},
+        ),
+    )
+
+
+def _document(model: str, trials: "Sequence[Trial]", sizes: dict[str, int], limit: int) -> dict[str, Any]:
     return {
         "model": model,
         "trials": [
@@ -95,33 +162,42 @@ def _document(model: str, trials: "Sequence[Trial]") -> dict[str, Any]:
                 "set": trial.set_name,
                 "shots": trial.shots,
                 "seed": trial.seed,
-                "AP50": trial.ap50,
-                "classes": {score.name: score.values["AP"] for score in trial.scores.classes},
+                "AP50": _number(trial.ap50),
+                "classes": {score.name: _number(score.values["AP"]) for score in trial.scores.classes},
                 "objects": trial.objects,
+                "pictures": min(limit or sizes[trial.set_name], sizes[trial.set_name]),
+                "tested": len(trial.tested),
             }
             for trial in trials
         ],
     }
 
 
-def _table(document: dict[str, Any]) -> str:
-    from tenet.scoring.report import spread
+def _number(value: float) -> float | None:
+    """JSON has no NaN: what is not defined is null."""
+    return None if value != value else value
 
-    groups: dict[tuple[int, str], list[float]] = {}
+
+def _table(document: dict[str, Any]) -> str:
+    from tenet.records.tables import mean_of
+
+    groups: dict[tuple[int, str], list[float | None]] = {}
     for trial in document["trials"]:
         groups.setdefault((trial["shots"], trial["set"]), []).append(trial["AP50"])
     lines = ["shots  set              AP50"]
     for shots in sorted({shots for shots, _ in groups}):
         own = {name: values for (count, name), values in groups.items() if count == shots}
-        lines += [f"{shots:<6} {name:<16} {spread(values)}" for name, values in own.items()]
-        means = [sum(values) / len(values) for values in own.values()]
+        lines += [f"{shots:<6} {name:<16} {mean_of(values)}" for name, values in own.items()]
+        means = [mean_of(values).mean for values in own.values()]
         if len(means) > 1:
             lines.append(f"{shots:<6} {'mean':<16} {100 * sum(means) / len(means):.1f}")
-    share = document["false_alarms_per_look"]
+    if "judged" in document:
+        lines.append("on the half of the pictures that did not fit the curve:")
+    share, alarms = document["false_alarms_per_look"], document["false_alarms_per_picture"]
     lines.append(
         f"at the threshold {document['threshold']:.2f}: {share:.2f} false alarms for each class that"
     )
-    lines.append("a picture does not show")
+    lines.append(f"a picture does not show, {alarms:.2f} in a picture")
     lines.append(
         "score → share of right boxes: "
         + ", ".join(f"{r['score']:.2f} → {r['right']:.2f}" for r in document["reliability"])

@@ -4,10 +4,14 @@ The curve is the isotonic regression of right on score (the best rising curve; p
 every set with the same weight, made of a few points. The threshold is the probability at which the mean
 F1 over the sets is best, among those with few false alarms: people mind most what is found where there is
 nothing.
+
+A curve that is shown on the boxes that made it flatters itself. `judge_calibration` fits on one half of the
+pictures and looks at the other; what ships is fitted on all.
 """
 
+import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -61,14 +65,59 @@ def isotonic(x: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats]:
 def best_threshold(trials: Sequence[Trial], curve: Calibration) -> float:
     """The probability, in steps of 0.05, with the best mean F1 over trials among those with at most
     `MOST_ALARMS`; the one with the fewest alarms where all have more."""
-    told = [
-        replace(trial, confidence=curve(trial.confidence.astype(np.float32)).astype(np.float64))
-        for trial in trials
-    ]
+    told = calibrated(trials, curve)
     levels = np.round(np.arange(0.05, 0.95, 0.05), 2)
     quiet = [level for level in levels if false_alarms(told, level) <= MOST_ALARMS] or [levels[-1]]
     means = [np.mean([f1(trial, trial.confidence >= level) for trial in told]) for level in quiet]
     return float(quiet[int(np.argmax(means))])
+
+
+def calibrated(trials: Sequence[Trial], curve: Calibration) -> list[Trial]:
+    """The same trials, their raw scores as probabilities."""
+    return [
+        replace(trial, confidence=curve(trial.confidence.astype(np.float32)).astype(np.float64))
+        for trial in trials
+    ]
+
+
+@dataclass(frozen=True)
+class Held:
+    """A calibration that was fitted on one half of the pictures and is judged on the other.
+
+    fitted_on, judged_on  name of set → ids of its pictures
+    trials                what was found in `judged_on`, with calibrated scores
+    """
+
+    calibration: Calibration
+    fitted_on: dict[str, list[str]]
+    judged_on: dict[str, list[str]]
+    trials: list[Trial]
+
+
+def judge_calibration(trials: Sequence[Trial]) -> Held:
+    """Fit on one half of each set's pictures, whatever the draws of shots, and judge on the other."""
+    fitted_on, judged_on = halves(trials)
+    fitted = [trial.of_pictures(frozenset(fitted_on[trial.set_name])) for trial in trials]
+    curve = fit_calibration(fitted)
+    judged = [trial.of_pictures(frozenset(judged_on[trial.set_name])) for trial in trials]
+    return Held(curve, fitted_on, judged_on, calibrated(judged, curve))
+
+
+def halves(trials: Sequence[Trial]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Each set's test pictures in two halves, by a hash of their ids: name of set → ids."""
+    tested: dict[str, set[str]] = {}
+    for trial in trials:
+        tested.setdefault(trial.set_name, set()).update(trial.tested)
+    one, other = {}, {}
+    for name, pictures in tested.items():
+        if len(pictures) < 2:
+            raise InputError(
+                f"calibration: expected at least 2 test pictures of {name}, one to fit and one to judge; "
+                f"got {len(pictures)}"
+            )
+        ranked = sorted(pictures, key=lambda picture: hashlib.blake2b(picture.encode()).digest())
+        one[name], other[name] = sorted(ranked[::2]), sorted(ranked[1::2])
+    return one, other
 
 
 def f1(trial: Trial, shown: NDArray[np.bool_]) -> float:
@@ -81,6 +130,12 @@ def false_alarms(trials: Sequence[Trial], threshold: float) -> float:
     """Detections shown for each look for a class in a picture that does not have it."""
     shown = sum(int((trial.absent & (trial.confidence >= threshold)).sum()) for trial in trials)
     return shown / max(sum(trial.looks for trial in trials), 1)
+
+
+def false_alarms_in_a_picture(trials: Sequence[Trial], threshold: float) -> float:
+    """The same detections for each test picture, over all classes that it does not show."""
+    shown = sum(int((trial.absent & (trial.confidence >= threshold)).sum()) for trial in trials)
+    return shown / max(sum(len(trial.tested) for trial in trials), 1)
 
 
 def reliability(trials: Sequence[Trial]) -> list[tuple[float, float, int]]:

@@ -5,8 +5,8 @@ bank and predictor, with working sizes from the shots, and asks what users ask: 
 a score worth, and what does it find where there is nothing?
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,10 @@ class Trial:
     scores      VOC every-point AP at IoU 0.5 of each class
     confidence  (n,) float64 scores of all detections that count, and right (n,) bool whether they are
     absent      (n,) bool of the same, those in pictures that do not show their class at all
-    looks       pairs of a picture and a class that it does not show
-    found       objects to find
+    pictures    (n,) int64 of the same, row of the picture in `tested`
+    tested      ids of the test pictures
+    looks_in    (P,) int64, classes that each test picture does not show
+    objects_in  (P,) int64, objects to find in each
     """
 
     set_name: str
@@ -44,8 +46,35 @@ class Trial:
     confidence: NDArray[np.float64]
     right: NDArray[np.bool_]
     absent: NDArray[np.bool_]
-    looks: int
-    objects: int
+    pictures: NDArray[np.int64]
+    tested: tuple[str, ...]
+    looks_in: NDArray[np.int64]
+    objects_in: NDArray[np.int64]
+
+    @property
+    def looks(self) -> int:
+        """Pairs of a picture and a class that it does not show."""
+        return int(self.looks_in.sum())
+
+    @property
+    def objects(self) -> int:
+        """Objects to find."""
+        return int(self.objects_in.sum())
+
+    def of_pictures(self, ids: Collection[str]) -> "Trial":
+        """What was found in these pictures alone. `scores` stay those of all."""
+        kept = np.array([picture in ids for picture in self.tested], np.bool_)
+        rows = kept[self.pictures]
+        return replace(
+            self,
+            confidence=self.confidence[rows],
+            right=self.right[rows],
+            absent=self.absent[rows],
+            pictures=(np.cumsum(kept) - 1)[self.pictures[rows]],
+            tested=tuple(picture for picture in self.tested if picture in ids),
+            looks_in=self.looks_in[kept],
+            objects_in=self.objects_in[kept],
+        )
 
     @property
     def ap50(self) -> float:
@@ -125,8 +154,9 @@ def _results(found: Sequence[Detections]) -> Results:
 
 
 def _judge(name: str, shots: int, seed: int, truth: GroundTruth, found: Results) -> Trial:
-    confidence, right, absent = [], [], []
-    looks = objects = 0
+    confidence, right, absent, pictures = [], [], [], []
+    looks, objects = (np.zeros(len(truth.image_ids), np.int64) for _ in range(2))
+    counted_objects = ~(truth.difficult | truth.crowd)
     for row in range(len(truth.classes)):
         judged = judge_class(truth, found, row, RIGHT_IOU)
         counted = judged.right | judged.wrong
@@ -136,8 +166,9 @@ def _judge(name: str, shots: int, seed: int, truth: GroundTruth, found: Results)
         confidence.append(found.scores[rows])
         right.append(judged.right[counted])
         absent.append(~shown[found.images[rows]])
-        looks += int((~shown).sum())
-        objects += judged.positives
+        pictures.append(found.images[rows])
+        looks += ~shown
+        np.add.at(objects, truth.images[(truth.labels == row) & counted_objects], 1)
     return Trial(
         name,
         shots,
@@ -146,6 +177,8 @@ def _judge(name: str, shots: int, seed: int, truth: GroundTruth, found: Results)
         np.concatenate(confidence),
         np.concatenate(right),
         np.concatenate(absent),
+        np.concatenate(pictures),
+        tuple(map(str, truth.image_ids)),
         looks,
         objects,
     )

@@ -17,6 +17,7 @@ from tenet.engine.evaluate import evaluate
 from tenet.engine.evaluation_examples import MISSED, RIGHT, WRONG, all_marks, choose_scenes
 from tenet.engine.evaluation_report import report_html
 from tenet.presets import PRESETS
+from tenet.records.record import read_record
 from tenet.scoring.report import shots_table
 
 
@@ -151,3 +152,34 @@ def test_errors_are_one_line(
 def test_numbers_that_are_none(text: str) -> None:
     with pytest.raises(SystemExit):
         main(["evaluate", "tenet_lite0", "--data", "x.json", "--seeds", text])
+
+
+def test_a_record_of_an_evaluation(quick: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = str(write_synthetic(tmp_path / "set", 8, 2, (96, 64), seed=3))
+    path = tmp_path / "records" / "quick.json"
+    options = ["--data", data, "--shots", "1", "--seeds", "0-1", "--metric", "voc07", "--workers", "0"]
+    assert (
+        main(["evaluate", quick, *options, "--results", str(path), "--json", str(tmp_path / "all.json")]) == 0
+    )
+    record, document = read_record(path), json.loads((tmp_path / "all.json").read_text())
+    assert record.kind == "evaluation"
+    assert record.command.startswith("tenet evaluate quick --data")
+    assert record.model["weights"] == document["weights"]
+    assert record.config["model"]["head"]["kind"] == "none"
+    assert record.config["settings"]["seeds"] == [0, 1]
+    [result] = document["results"]
+    assert [(f.shots, f.seed) for f in record.figures] == [(1, 0), (1, 1)]
+    for figure in record.figures:
+        assert figure.classes == result["seeds"][str(figure.seed)]["classes"]
+        assert figure.groups == result["seeds"][str(figure.seed)]["groups"]
+    capsys.readouterr()
+    assert main(["results", str(tmp_path / "records")]) == 0
+    mean, std = 100 * result["groups"]["novel"]["AP"], 100 * result["group_std"]["novel"]["AP"]
+    assert f"| meta-test | novel | AP | {mean:.1f} ± {std:.1f} | 0, 1 |" in capsys.readouterr().out
+
+
+def test_a_record_that_cannot_be_written_is_refused_first(
+    quick: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["evaluate", quick, "--data", "nowhere.json", "--results", str(tmp_path / "a.txt")]) == 1
+    assert "--results: expected a name that ends in .json" in capsys.readouterr().err

@@ -1,0 +1,60 @@
+"""`tenet trial` from end to end with a runtime without a network: figures, halves, record, calibration."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from fake_runtime import FakeRuntime
+from test_trial import make_set
+from tiny_detector import TINY
+
+from tenet.cli import main
+from tenet.records.record import read_record
+from tenet.runtime import torch_runtime
+from tenet.runtime.calibration import Calibration
+
+
+class Runtime(FakeRuntime):
+    detector = SimpleNamespace(config=TINY)
+
+    def uncalibrated(self) -> "Runtime":
+        return self
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> list[Calibration]:
+    """Calibrations that the command wrote into a model."""
+    kept: list[Calibration] = []
+    monkeypatch.setattr(torch_runtime, "load_runtime", lambda name: Runtime())
+    monkeypatch.setattr(torch_runtime, "write_calibration", lambda name, curve: kept.append(curve))
+    return kept
+
+
+def test_calibration_names_both_halves(written: list[Calibration], tmp_path: Path) -> None:
+    data, out = make_set(tmp_path, pictures=8), tmp_path / "out"
+    words = ["trial", "--data", str(data), "--shots", "1", "--seeds", "0,1", "--min-side", "8"]
+    assert main([*words, "--calibrate", "--out", str(out), "--results", str(tmp_path / "r.json")]) == 0
+    document = json.loads((out / "trial.json").read_text())
+    fitted, judged = (set(document["judged"][part]["set"]) for part in ("fitted_on", "judged_on"))
+    assert fitted
+    assert judged
+    assert not fitted & judged
+    assert [curve.to_json() for curve in written] == [document["calibration"]]
+    assert (out / "reliability.png").read_bytes()[:4] == b"\x89PNG"
+    record = read_record(tmp_path / "r.json")
+    assert record.kind == "trial"
+    assert record.notes["judged"] == document["judged"]
+    assert [(figure.seed, figure.pictures) for figure in record.figures] == [(0, 8), (1, 8)]
+    assert set(record.figures[0].classes) == {"red", "green"}
+
+
+def test_without_calibrate_the_model_is_left_alone(
+    written: list[Calibration], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = make_set(tmp_path)
+    assert main(["trial", "--data", str(data), "--shots", "1", "--min-side", "8", "--json", "-"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert written == []
+    assert "judged" not in document
+    assert document["false_alarms_per_look"] == document["false_alarms_per_picture"] == 0
