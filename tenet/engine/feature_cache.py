@@ -202,7 +202,8 @@ def cache_key(detector: TENET, views: ViewEpisodes) -> str:
         "query": [settings.query_sizes, settings.query_longer, settings.aspect] if views.views else [],
         "shot": [settings.support_size, settings.context, settings.support_aspect],
         "flip": settings.flip,
-        "encoder": [config.encoder.name, config.encoder.regions, config.neck, config.head.cosine_prior],
+        # What is kept, not what it is used for: variants of one encoder share their maps.
+        "encoder": [config.encoder.name, config.encoder.regions, config.neck, detector.encoder.whole_c5],
         "mean": detector.encoder.backbone.mean,
         "std": detector.encoder.backbone.std,
     }

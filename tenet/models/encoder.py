@@ -102,8 +102,12 @@ class EncodingNetwork(nn.Module):
         normalised = (images.to(mean.dtype) - mean) / std
         padded = F.pad(normalised, (0, -width % PAD_MULTIPLE, 0, -height % PAD_MULTIPLE))
         c3, c4 = self.backbone.to_c4(padded)
-        whole_c5 = not self.per_region or self.keep_raw or self.backbone.fuse_c5
-        return Stages(c3, c4, self.backbone.stage5(c4) if whole_c5 else None)
+        return Stages(c3, c4, self.backbone.stage5(c4) if self.whole_c5 else None)
+
+    @property
+    def whole_c5(self) -> bool:
+        """Whether `stages` has c5 of the whole picture."""
+        return not self.per_region or self.keep_raw or self.backbone.fuse_c5
 
     def adapt(self, stages: Stages, size: tuple[int, int]) -> Maps:
         """The backbone's own maps of one picture → the detector's."""

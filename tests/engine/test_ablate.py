@@ -11,6 +11,7 @@ from tiny_runs import write_recipe
 import tenet.ablations.measure as measuring
 from tenet.ablations.plan import ALIASES, Budget, plan_runs, slug
 from tenet.cli import main
+from tenet.engine.locks import claimed
 from tenet.presets import ABLATION_TABLES, ablations, preset
 from tenet.records.record import read_record
 
@@ -216,3 +217,21 @@ def test_a_record_of_another_kind_in_the_way(words: list[str], capsys: pytest.Ca
         assert main(words) == 1
         assert str(path) in capsys.readouterr().err
         assert path.read_text() == content
+
+
+def test_two_processes_share_the_runs(
+    words: list[str], sets: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = plan_runs("attention_kind", ground_recipe(), Budget(seeds=(0,)))[0]
+    folder = measuring.Places(sets).folder(first)
+    once = [*words, "--seeds", "0"]
+    with claimed(folder.parent / f"{folder.name}.lock") as mine:
+        assert mine
+        assert main(once) == 0
+        told = capsys.readouterr().out
+        assert "rbf, seed 0: another process has it" in told
+        assert [path.name for path in Path("results/attention_kind").iterdir()] == ["softmax_seed0.json"]
+    assert main(once) == 0
+    assert Path("results/attention_kind/rbf_seed0.json").is_file()
+    assert Path("results/attention_kind/table.md").is_file()
+    assert not list(Path("runs/ablations").rglob("*.lock"))

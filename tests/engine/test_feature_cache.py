@@ -18,6 +18,7 @@ from tenet.engine.view_episodes import ViewEpisodes
 from tenet.errors import ConfigError
 from tenet.models.build import build_detector
 from tenet.models.detector import TENET
+from tenet.presets import ablations
 
 
 @pytest.fixture
@@ -127,3 +128,15 @@ def test_a_short_run_needs_few_views(dataset: Dataset) -> None:
     assert 3 <= len(few) <= 3 * (1 + 2 * 2)
     assert set(few) <= set(views.all_views())
     assert len(views.views_of(10**6)) == len(views.all_views())
+
+
+def test_variants_of_one_encoder_share_a_cache(dataset: Dataset) -> None:
+    """Ablations fill it once: with the cosine prior or without, whatever the heads."""
+    keys = set()
+    for model in ablations(TINY)["ancestors"].values():
+        torch.manual_seed(0)
+        keys.add(cache_key(build_detector(model), views_of(dataset)))
+    assert len(keys) == 1
+    torch.manual_seed(0)
+    neck = build_detector(replace(TINY, neck=True))
+    assert cache_key(neck, views_of(dataset)) not in keys, "queries of a neck have one map more"
