@@ -62,7 +62,7 @@ class Run:
     @property
     def key(self) -> str:
         """The same for two runs that must give the same figures, whatever the commit."""
-        text = json.dumps(decisive(self.recipe.to_dict()), sort_keys=True)
+        text = json.dumps(_as_floats(decisive(self.recipe.to_dict())), sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
     def path(self, results: Path) -> Path:
@@ -145,6 +145,15 @@ def decisive(table: Table) -> Table:
     kept["train"] = {key: value for key, value in table["train"].items() if key not in INDIFFERENT_TRAIN}
     found: Table = json.loads(json.dumps(kept))
     return found
+
+
+def _as_floats(value: Any) -> Any:
+    """16 and 16.0 are one setting, however they were spelled: in code, in TOML or in JSON."""
+    if isinstance(value, dict):
+        return {key: _as_floats(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_as_floats(inner) for inner in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def finished(run: Run, results: Path) -> Record | None:

@@ -13,7 +13,9 @@ from tenet.ablations.plan import ALIASES, Budget, plan_runs, slug
 from tenet.cli import main
 from tenet.engine.locks import claimed
 from tenet.presets import ABLATION_TABLES, ablations, preset
+from tenet.recipe import Recipe
 from tenet.records.record import read_record
+from tenet.settings import parse_toml
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +80,17 @@ def test_all_variants_get_the_same_but_for_the_model() -> None:
         assert own[0].evaluate.seeds == (2 * seed, 2 * seed + 1)
     assert [run.variant for run in runs if run.reference] == ["tenet", "tenet"]
     assert len({run.key for run in runs}) == len(runs)
+
+
+def test_the_key_does_not_depend_on_the_spelling() -> None:
+    """A recipe made in code and the same through TOML and JSON; but any other setting is another run."""
+    made = ground_recipe()
+    read = Recipe.from_dict(parse_toml(made.to_toml(), ""))
+    stored = Recipe.from_dict(json.loads(json.dumps(made.to_dict())))
+    keys = {plan_runs("attention_kind", recipe, Budget())[0].key for recipe in (made, read, stored)}
+    assert len(keys) == 1
+    for budget in (Budget(iterations=5), Budget(shots=(1,)), Budget(limit=5), Budget(draws=2)):
+        assert plan_runs("attention_kind", made, budget)[0].key not in keys
 
 
 class Killed(BaseException):
