@@ -222,7 +222,6 @@ def preset(name: str) -> ModelConfig:
 
 Rows = dict[str, ModelConfig]
 ABLATION_TABLES = {
-    "ancestors": "TENET and its ancestors on equal ground",
     "table3a": "orders r and splits of the channels",
     "table3b_orders": "orders in the RPN and in the TRH",
     "table3b_heads": "Z-shot and Spatial-HOP",
@@ -234,6 +233,7 @@ ABLATION_TABLES = {
     "supplement_encoder": "encoding network",
     "supplement_eta_prime": "η' of SigmE",
     "attention_kind": "RBF against softmax attention",
+    "ancestors": "TENET and its ancestors on equal ground",
 }
 SPLITS = ((6, 1, 1), (5, 2, 1), (5, 1, 2), (4, 2, 2), (4, 3, 1), (4, 1, 3))
 ETA_GROUPS = {
@@ -311,7 +311,6 @@ def ablations(base: ModelConfig | None = None) -> dict[str, Rows]:
     width = base.encoder.channels
     heads = [count for count in (1, 2, 4, 8, 16, 32, 64) if width % count == 0]
     return {
-        "ancestors": {"tenet": base, **{name: change(base) for name, change in ANCESTORS.items()}},
         "table3a": _orders_rows(base),
         "table3b_orders": _places_rows(base),
         "table3b_heads": {
@@ -338,4 +337,5 @@ def ablations(base: ModelConfig | None = None) -> dict[str, Rows]:
             for value in (50, 100, 200, 300, 400, 500)
         },
         "attention_kind": {kind: changed_attention(base, kind=kind) for kind in ("rbf", "softmax")},
+        "ancestors": {"tenet": base, **{name: change(base) for name, change in ANCESTORS.items()}},
     }
