@@ -1,0 +1,1 @@
+"""The page and the service: `tenet serve` (docs/service.md). Needs the extra `serve`."""

@@ -1,0 +1,59 @@
+"""Stores for the tests of the service: a SQLite file, and a real PostgreSQL where it is installed."""
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tenet.web.database import Database
+from tenet.web.tables import metadata
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[str]:
+    """The URL of a server of Debian's package, on a temporary folder and a free loopback port."""
+    homes = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda home: int(home.parent.name))
+    if not homes:
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    # The server refuses to run as root; Debian's package makes a user for it.
+    user = "postgres" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
+    folder = tempfile.mkdtemp(prefix="tenet-postgres-")
+    if os.geteuid() == 0:
+        shutil.chown(folder, user)
+    port, data = free_port(), f"{folder}/data"
+    run = {"user": user, "cwd": folder, "check": True, "stdout": subprocess.DEVNULL, "timeout": 60}
+    try:
+        subprocess.run([homes[-1] / "initdb", "-D", data, "-A", "trust", "-U", "tenet", "-N"], **run)
+        listen = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
+        control = [homes[-1] / "pg_ctl", "-D", data, "-l", f"{folder}/log", "-w"]
+        subprocess.run([*control, "-o", listen, "start"], **run)
+        try:
+            yield f"postgresql://tenet@127.0.0.1:{port}/postgres"
+        finally:
+            subprocess.run([*control, "-m", "immediate", "stop"], **run)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where an empty store is: what holds for one holds for the other."""
+    if request.param == "sqlite":
+        return str(tmp_path / "store.db")
+    url = str(request.getfixturevalue("postgresql"))
+    database = Database(url)
+    metadata.drop_all(database._engine)
+    database.close()
+    return url
