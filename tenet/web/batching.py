@@ -161,7 +161,7 @@ class ModelQueue:
                 decoded[0][0].bank,
                 asked.threshold,
                 classes=asked.classes,
-                size=asked.size,  # type: ignore[arg-type]
+                size=asked.size,
                 tiles=asked.tiles,
                 limit=asked.limit,
                 batch=self._limits.batch,

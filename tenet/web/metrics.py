@@ -1,5 +1,7 @@
 """What `/metrics` tells, in Prometheus' text format. Every app has a registry of its own."""
 
+from typing import Any
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
@@ -10,7 +12,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        own = {"registry": self._registry}
+        own: dict[str, Any] = {"registry": self._registry}
         self.requests = Counter(
             "tenet_requests_total",
             "Requests by route, method and status",

@@ -164,7 +164,8 @@ def _without_doubles(
     kept: Sequence[StoredShot], read: Sequence[tuple[StoredShot, str]]
 ) -> tuple[list[StoredShot], list[str]]:
     rows = {shot.source: row for row, shot in enumerate(kept)}
-    fresh, notes = [], []
+    fresh: list[StoredShot] = []
+    notes: list[str] = []
     for shot, note in read:
         if shot.source in rows:
             notes.append(f"one shot is the same as shot {rows[shot.source]} and was left out")

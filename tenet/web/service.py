@@ -1,0 +1,131 @@
+"""The parts of a running service, put together once and handed to the routes."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fastapi import Request
+from starlette.concurrency import run_in_threadpool
+
+from tenet.drawing.colours import class_colour
+from tenet.predictor import Tenet
+from tenet.structures import Detections
+from tenet.web.batching import Asked, Call, Look, ModelQueue
+from tenet.web.database import Database
+from tenet.web.failures import ChangedError, TimeOutError
+from tenet.web.job_store import JobStore
+from tenet.web.jobs import JobRunner
+from tenet.web.library import Library, Snapshot
+from tenet.web.limits import Limits
+from tenet.web.metrics import Metrics
+from tenet.web.schemas import ClassInfo, ShotInfo
+from tenet.web.store import ClassStore
+from tenet.web.teaching import Teacher
+
+Answer = TypeVar("Answer")
+TRIES = 3
+log = logging.getLogger("tenet.web")
+
+
+class Service:
+    """Model, store, queue and jobs of one server."""
+
+    def __init__(self, model: Tenet, where: Path | str, limits: Limits) -> None:
+        self.model, self.limits = model, limits
+        self.metrics = Metrics()
+        self.database = Database(where)
+        self.library = Library(ClassStore(self.database), model.runtime)
+        self.teacher = Teacher(self.library, limits)
+        self.queue = ModelQueue(model, limits, self.metrics)
+        self.job_store = JobStore(self.database)
+        self.jobs = JobRunner(self.job_store, self.library, self.queue, limits)
+        self.ready = False
+
+    def start(self) -> None:
+        """Begin to work. Ready once every class is known to this model."""
+        self.queue.start()
+        rebuilding = Call(self.teacher.rebuild)
+        rebuilding.future.add_done_callback(self._rebuilt)
+        self.queue.submit(rebuilding)
+
+    def _rebuilt(self, future: "Future[int]") -> None:
+        if future.cancelled() or future.exception() is not None:
+            log.error("the classes could not be encoded by this model: %s", future.exception())
+            return
+        self.ready = True
+        self.jobs.start()
+
+    def close(self) -> None:
+        self.jobs.close()
+        self.queue.close()
+        self.database.close()
+
+    # ---- work, from within a request
+
+    async def call(self, work: Callable[[], Answer]) -> Answer:
+        """Work with the model, when its turn comes."""
+        call = Call(work)
+        self.queue.submit(call)
+        found: Answer = await self._answer(call.future)
+        return found
+
+    async def snapshot(self) -> Snapshot:
+        """The classes of this moment."""
+        return await run_in_threadpool(self.library.snapshot)
+
+    async def look(
+        self, files: list[tuple[str, bytes, int]], asked: Asked
+    ) -> tuple[Snapshot, list[Detections | BaseException]]:
+        """(name, file, pixels) of each picture → its detections or its error, and the classes looked for."""
+        for _ in range(TRIES):
+            bank = await self.snapshot()
+            looks = [Look(file, name, pixels, bank, asked) for name, file, pixels in files]
+            self.queue.submit(*looks)
+            found = await asyncio.gather(
+                *(self._answer(look.future) for look in looks), return_exceptions=True
+            )
+            if not any(isinstance(one, ChangedError) for one in found):
+                break
+        return bank, found
+
+    async def _answer(self, future: "Future[Any]") -> Any:
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(future), self.limits.seconds)
+        except asyncio.TimeoutError:  # Python 3.10 does not call it TimeoutError
+            raise TimeOutError(
+                f"expected an answer within {self.limits.seconds:g} s, but it is not done; ask for fewer "
+                "pictures or classes, or make it a job"
+            ) from None
+
+
+def class_info(bank: Snapshot, name: str, added: int = 0, notes: tuple[str, ...] = ()) -> ClassInfo:
+    """A class as it is told."""
+    told = bank.registration(name, added, notes)
+    shots = [
+        ShotInfo(
+            id=shot.id,
+            number=number,
+            thing=shot.seen.thing,
+            picture=None if shot.scene_box is None else shot.seen.picture,
+            scene_box=None if shot.scene_box is None else list(shot.scene_box),
+        )
+        for number, shot in enumerate(bank.shot_heads(name))
+    ]
+    return ClassInfo(
+        name=name,
+        colour="#{:02x}{:02x}{:02x}".format(*class_colour(name)),
+        shots=shots,
+        verdict=told.verdict,  # type: ignore[arg-type]
+        sentence=told.sentence(),
+        notes=list(told.notes),
+        added=added,
+    )
+
+
+def service_of(request: Request) -> Service:
+    """The service of the app that a request came to."""
+    found: Service = request.app.state.service
+    return found
