@@ -1,0 +1,167 @@
+// Query pictures: in, looked at a few at a time, and listed.
+
+import { api } from "./api.js";
+import { $, dropZone, h, toast } from "./dom.js";
+import { forgetAll, keep, kept } from "./keep.js";
+import { changed, current, LEAST, on, shown, state } from "./state.js";
+
+const TOGETHER = 3;
+const MOST = 60;
+let number = Date.now();
+let queue = [];
+let total = 0;
+let running = 0;
+let timer = 0;
+
+const isPicture = (file) => file.type.startsWith("image/") || /\.(jpe?g|png|webp|avif|gif|bmp|tiff?|jp2|p[pg]m)$/i.test(file.name);
+
+export function lookAt(files) {
+  const pictures = [...files].filter(isPicture);
+  if (!pictures.length) return toast("Those are no pictures.", "bad");
+  const room = MOST - state.pictures.length;
+  if (pictures.length > room) toast(`The page shows ${MOST} pictures at a time; for more use “Folder or zip”.`, "bad");
+  const fresh = pictures.slice(0, room).map((file) => ({
+    id: (number += 1), name: file.name || "picture", file, url: URL.createObjectURL(file), seen: 0, busy: false,
+  }));
+  if (!fresh.length) return undefined;
+  state.pictures = [...state.pictures, ...fresh];
+  state.selected = fresh[0].id;
+  state.chosen = null;
+  changed("pictures");
+  document.body.dataset.tab = "find";
+  changed("tab");
+  if (state.classes.length) look(fresh);
+  return undefined;
+}
+
+function look(pictures) {
+  for (const one of pictures) if (!queue.includes(one)) queue.push(one);
+  total = Math.max(total, 0) + pictures.length;
+  pump();
+}
+
+function pump() {
+  while (running < TOGETHER && queue.length) {
+    running += 1;
+    one(queue.shift()).finally(() => {
+      running -= 1;
+      if (!running && !queue.length) total = 0;
+      progress();
+      pump();
+    });
+  }
+  progress();
+}
+
+async function one(picture) {
+  picture.busy = true;
+  changed("pictures");
+  try {
+    const told = await api.detect(picture.file, LEAST);
+    const found = told.pictures[0];
+    Object.assign(picture, { width: found.width, height: found.height, detections: found.detections, classes: told.classes, error: undefined });
+  } catch (error) {
+    Object.assign(picture, { detections: undefined, error: error.message });
+  }
+  picture.busy = false;
+  picture.seen += 1;
+  if (state.pictures.includes(picture)) keep(picture);
+  changed("pictures");
+}
+
+function progress() {
+  const left = queue.length + running;
+  $("progress").hidden = total < 2 || !left;
+  if (!total) return;
+  const done = total - left;
+  $("progress").firstChild.style.width = `${(100 * done) / total}%`;
+  $("progress").lastChild.textContent = `${done} of ${total} pictures`;
+  $("progress").setAttribute("aria-valuenow", String(Math.round((100 * done) / total)));
+}
+
+/** The classes changed: what is on the page is looked at again, a moment after the last change. */
+function again() {
+  clearTimeout(timer);
+  timer = setTimeout(() => {
+    if (state.classes.length) look(state.pictures);
+    else {
+      for (const picture of state.pictures) picture.detections = [];
+      changed("pictures");
+    }
+  }, 300);
+}
+
+function select(id) {
+  state.selected = id;
+  state.chosen = null;
+  changed("selected");
+}
+
+function step(by) {
+  const at = state.pictures.findIndex((picture) => picture.id === state.selected);
+  const next = state.pictures[at + by];
+  if (next) {
+    select(next.id);
+    $("strip").querySelector("[aria-selected=true]")?.focus();
+  }
+}
+
+function tile(picture) {
+  const count = picture.error ? "!" : picture.busy || !picture.detections ? "…" : shown(picture).length;
+  return h("button", {
+    class: `tile ${picture.error ? "bad" : ""}`, role: "option", "aria-selected": String(picture.id === state.selected),
+    tabindex: picture.id === state.selected ? 0 : -1, title: picture.name, "aria-label": `${picture.name}, ${count}`, onclick: () => select(picture.id),
+  }, h("img", { src: picture.url, alt: "", loading: "lazy" }), h("b", {}, String(count)));
+}
+
+function show() {
+  $("strip").hidden = state.pictures.length < 2;
+  $("bar").hidden = !state.pictures.length;
+  const focused = $("strip").contains(document.activeElement);
+  $("strip").replaceChildren(...state.pictures.map(tile));
+  if (focused) $("strip").querySelector("[aria-selected=true]")?.focus();
+  $("find-hint").textContent = state.classes.length ? "or choose them, or use the camera" : "first show it a thing";
+}
+
+export async function restore() {
+  const old = await kept();
+  state.pictures = old.map((picture) => ({ ...picture, url: URL.createObjectURL(picture.file), seen: 0, busy: false }));
+  state.selected = state.pictures.at(-1)?.id ?? null;
+  changed("pictures");
+  const open = state.pictures.filter((picture) => !picture.detections);
+  if (open.length && state.classes.length) look(open);
+}
+
+function clear() {
+  for (const picture of state.pictures) URL.revokeObjectURL(picture.url);
+  queue = [];
+  Object.assign(state, { pictures: [], selected: null, chosen: null });
+  forgetAll();
+  changed("pictures");
+}
+
+export function prepareFinding() {
+  on("pictures selected threshold classes", show);
+  on("taught", again);
+  $("choose").addEventListener("click", () => $("find-files").click());
+  $("find-drop").addEventListener("click", () => $("find-files").click());
+  $("find-files").addEventListener("change", (event) => {
+    lookAt(event.target.files);
+    event.target.value = "";
+  });
+  $("clear").addEventListener("click", clear);
+  $("threshold").addEventListener("input", (event) => {
+    state.threshold = Number(event.target.value);
+    $("threshold-shown").textContent = state.threshold.toFixed(2);
+    changed("threshold");
+  });
+  $("strip").addEventListener("keydown", (event) => {
+    if (event.key === "ArrowRight") step(1);
+    else if (event.key === "ArrowLeft") step(-1);
+    else return;
+    event.preventDefault();
+  });
+  dropZone($("find"), (files) => lookAt(files));
+  dropZone($("find-drop"), (files) => lookAt(files));
+  return current;
+}
