@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "register": ("tenet.commands.register", "show the detector a class, into a bank file"),
     "results": ("tenet.commands.results", "make tables from records of measurements"),
     "score": ("tenet.commands.score", "score detections against ground truth"),
+    "serve": ("tenet.commands.serve", "a page to teach and find, and an HTTP service"),
     "trial": ("tenet.commands.trial", "try a model as a user would, on annotated sets; calibrate its scores"),
     "train": ("tenet.commands.train", "meta-train a detector by a recipe"),
 }

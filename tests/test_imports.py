@@ -34,6 +34,8 @@ NEVER = {
     "cli.py": {"torch", "numpy", "tenet.models", "tenet.ops"},
     "visualize.py": DRAWING,
     "drawing": LIGHT,
+    "web": LIGHT,
+    "client.py": LIGHT | {"tenet.web"},
     "demo": DRAWING | {"skimage"},
     "ops": {"tenet.models", "tenet.config", "tenet.structures", "pathlib", "os"},
     "data": {"torch", "tenet.models", "tenet.ops", "tenet.scoring", "tenet.commands"},

@@ -6,6 +6,7 @@ examples:
   tenet bench data         episodes per second, and how long training would wait for them
   tenet bench train        steps per second, with the feature cache and without
   tenet bench detect       detection against the bare encoder
+  tenet bench serve        the service under load: requests per second, latency, memory
 """
 
 import argparse
@@ -19,6 +20,7 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
     "data": ("tenet.bench.data", "episodes per second, and how long training would wait for them"),
     "train": ("tenet.bench.train", "training steps per second, with the feature cache and without"),
     "detect": ("tenet.bench.detect", "detection against the bare encoder; registering; memory"),
+    "serve": ("tenet.bench.serve", "the service under load: requests per second, latency, memory"),
 }
 
 

@@ -1,0 +1,252 @@
+"""The page in a real browser: teach by drawing, detect, slide, explain, export, reload and find it."""
+
+import json
+import os
+import shutil
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_bank import scene
+from served import Served
+from web_parts import png
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="Chromium is not installed: apt-get install chromium"
+)
+
+ARTEFACTS = Path(os.environ.get("TENET_ARTEFACTS", Path(__file__).parent.parent.parent / "artefacts"))
+"""Where screenshots go; CI keeps the folder."""
+PATIENCE = 60_000
+"""Milliseconds until something that should appear is taken for missing."""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM,
+            args=["--no-sandbox", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"],
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    running = Served(tmp_path / "store.db", "--pieces")
+    yield running
+    running.kill()
+
+
+@pytest.fixture
+def page(browser: Any, served: Served) -> Iterator[Any]:
+    """A page of its own; whatever it complains of in the console fails the test."""
+    context = browser.new_context(viewport={"width": 1360, "height": 900}, accept_downloads=True)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    foreign: list[str] = []
+    page.on(
+        "request",
+        lambda one: (
+            None if one.url.startswith((served.address, "blob:", "data:")) else foreign.append(one.url)
+        ),
+    )
+    page.goto(served.address)
+    yield page
+    context.close()
+    assert not foreign, "the page asked another host"
+    expected = ("422", "404")
+    assert not [text for text in complaints if not any(status in text for status in expected)]
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> dict[str, Path]:
+    made = {
+        "teach": scene(400, 300, ("red", (100, 80, 220, 200))),
+        "query": scene(500, 350, ("red", (60, 60, 170, 180)), ("red", (300, 150, 430, 280))),
+        "empty": scene(400, 300),
+    }
+    paths = {name: tmp_path / f"{name}.png" for name in made}
+    for name, path in paths.items():
+        path.write_bytes(png(made[name]))
+    return paths
+
+
+def shot(page: Any, name: str) -> None:
+    ARTEFACTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=str(ARTEFACTS / f"{name}.png"))
+
+
+def teach(page: Any, picture: Path, name: str = "red brick") -> None:
+    """Draw the box of (100, 80, 220, 200) around the thing, in pixels of a picture 400 wide."""
+    page.set_input_files("#teach-files", str(picture))
+    page.wait_for_selector("#editor[open] #draw img")
+    page.wait_for_function("document.querySelector('#draw img').naturalWidth > 0")
+    frame = page.locator("#draw img").bounding_box()
+    scale = frame["width"] / 400
+    page.mouse.move(frame["x"] + 100 * scale, frame["y"] + 80 * scale)
+    page.mouse.down()
+    page.mouse.move(frame["x"] + 160 * scale, frame["y"] + 140 * scale)
+    page.mouse.move(frame["x"] + 220 * scale, frame["y"] + 200 * scale)
+    page.mouse.up()
+    page.fill("#editor-name", name)
+    shot(page, "teach")
+    page.click("#editor-add")
+    page.wait_for_selector("#editor:not([open])", state="attached")
+    page.wait_for_selector(".class .shot img")
+
+
+def boxes(page: Any) -> int:
+    return int(page.locator("svg.boxes g").count())
+
+
+def test_teach_detect_slide_explain_export_reload(
+    page: Any, pictures: dict[str, Path], tmp_path: Path
+) -> None:
+    page.wait_for_selector("text=It knows nothing yet")
+    shot(page, "empty")
+    teach(page, pictures["teach"])
+    assert page.locator(".class h3").inner_text() == "red brick"
+    assert page.locator(".class .badge").inner_text() == "good"
+
+    page.set_input_files("#find-files", [str(pictures["query"]), str(pictures["empty"])])
+    page.wait_for_function("document.querySelectorAll('svg.boxes g').length === 2")
+    assert "2 things found" in page.locator("#caption").inner_text()
+    assert page.locator(".tile").count() == 2
+
+    page.locator("#threshold").fill("0.99")
+    assert boxes(page) == 0
+    assert "nothing at this score" in page.locator("#caption").inner_text()
+    page.locator("#threshold").fill("0.3")
+    assert boxes(page) == 2
+
+    page.locator("label.switch:has(#attention)").click()
+    page.wait_for_selector(".hit figcaption:has-text('cosine')")
+    shot(page, "find")
+
+    with page.expect_download() as waiting:
+        page.select_option("#export", "coco")
+    coco = json.loads(Path(waiting.value.path()).read_text())
+    assert len(coco["annotations"]) == 2
+    assert {one["file_name"] for one in coco["images"]} == {"query.png", "empty.png"}
+    with page.expect_download() as waiting:
+        page.click("#bank-export")
+    bank = tmp_path / "saved.bank"
+    shutil.copy(waiting.value.path(), bank)
+
+    page.reload()
+    page.wait_for_selector(".class .shot img")
+    page.wait_for_function("document.querySelectorAll('.tile').length === 2")
+    page.locator(".tile").first.click()
+    page.wait_for_function("document.querySelectorAll('svg.boxes g').length === 2")
+
+    page.click("button[aria-label='Forget red brick']")
+    page.click("#ask-yes")
+    page.wait_for_selector("text=It knows nothing yet")
+    page.set_input_files("#bank-file", str(bank))
+    page.wait_for_selector(".class h3:has-text('red brick')")
+
+
+def test_shots_are_added_renamed_and_removed(page: Any, pictures: dict[str, Path]) -> None:
+    teach(page, pictures["teach"], "brick")
+    page.set_input_files("#teach-files", str(pictures["query"]))
+    page.wait_for_selector("#editor[open] #draw img")
+    page.fill("#editor-name", "brick")
+    page.locator("label.switch:has(#editor-whole)").click()
+    page.click("#editor-add")
+    page.wait_for_function("document.querySelectorAll('.class .shot').length === 2")
+    page.locator(".class .shot").last.hover()
+    page.click("button[aria-label='Remove shot 1 of brick']")
+    page.wait_for_function("document.querySelectorAll('.class .shot').length === 1")
+    page.click("button[aria-label='Rename brick']")
+    page.fill("#ask-input", "<b>stone</b>")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".class h3:has-text('<b>stone</b>')")
+
+
+def test_the_keyboard_is_enough(page: Any, pictures: dict[str, Path]) -> None:
+    page.set_input_files("#teach-files", str(pictures["teach"]))
+    page.wait_for_function("document.activeElement.id === 'draw'")
+    page.keyboard.press("ArrowRight")
+    for _ in range(3):
+        page.keyboard.press("Shift+ArrowRight")
+    page.wait_for_selector("#draw .box")
+    page.focus("#editor-name")
+    page.keyboard.type("thing")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".class h3:has-text('thing')")
+
+
+def test_a_bad_picture_is_told(page: Any, pictures: dict[str, Path], tmp_path: Path) -> None:
+    teach(page, pictures["teach"])
+    bad = tmp_path / "bad.png"
+    bad.write_bytes(b"no picture")
+    page.set_input_files("#find-files", str(bad))
+    page.wait_for_selector("#caption .problem:has-text('expected a picture')")
+    shot(page, "error")
+
+
+def test_a_zip_is_done_in_the_background(page: Any, pictures: dict[str, Path], tmp_path: Path) -> None:
+    teach(page, pictures["teach"])
+    with zipfile.ZipFile(tmp_path / "many.zip", "w") as archive:
+        for row in range(5):
+            archive.write(pictures["query"], f"{row}.png")
+    page.set_input_files("#batch-files", str(tmp_path / "many.zip"))
+    page.wait_for_selector(".job:has-text('5 pictures done')")
+    with page.expect_download() as waiting:
+        page.locator(".job select").select_option("csv")
+    assert Path(waiting.value.path()).read_text().count("\n") == 11
+
+
+def test_the_camera(page: Any, pictures: dict[str, Path]) -> None:
+    teach(page, pictures["teach"])
+    page.click("#camera-open")
+    page.wait_for_function("document.querySelector('#camera-view').videoWidth > 0")
+    page.click("#camera-take")
+    page.wait_for_selector("#caption strong:has-text('camera-')")
+
+
+def test_phone_width_and_dark(browser: Any, served: Served, pictures: dict[str, Path]) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme="dark", has_touch=True)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    page.goto(served.address)
+    page.wait_for_selector("text=It knows nothing yet")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    teach(page, pictures["teach"])
+    page.click("#tab-find")
+    page.set_input_files("#find-files", str(pictures["query"]))
+    page.wait_for_function("document.querySelectorAll('svg.boxes g').length === 2")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it scrolls sideways"
+    shot(page, "phone")
+    page.click("#theme")
+    assert page.evaluate("document.documentElement.dataset.theme") == "light"
+    context.close()
+
+
+def test_a_token_is_asked_for(browser: Any, tmp_path: Path, pictures: dict[str, Path]) -> None:
+    token = "a-token-for-the-page"
+    served = Served(tmp_path / "other.db", "--pieces", token=token)
+    try:
+        context = browser.new_context()
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE)
+        page.goto(served.address)
+        page.wait_for_selector("#ask[open]")
+        page.fill("#ask-input", token)
+        page.click("#ask-yes")
+        page.wait_for_selector("text=It knows nothing yet")
+        teach(page, pictures["teach"])
+        page.wait_for_function("document.querySelector('.class .shot img').naturalWidth > 0")
+        context.close()
+    finally:
+        served.kill()
