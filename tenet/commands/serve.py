@@ -1,7 +1,7 @@
 """Open a page in which a person teaches the detector and sees it work; the same program is an HTTP service.
 
 Listens on this machine alone unless told otherwise; on any other address a token is demanded of every
-request: `--token`, or better TENET_TOKEN in the environment, which a list of processes does not show. Classes,
+request: `--token`, or better TENET_TOKEN in the environment, which process lists do not show. Classes,
 shots and jobs are kept in one SQLite file, or in PostgreSQL for several servers (extra `postgres`).
 
 examples:
