@@ -46,7 +46,7 @@ def _check(operation: Any, mode: GenerationMode) -> bool:
     """Whether there was something to ask: an operation without parameters cannot be asked wrongly."""
 
     @settings(
-        max_examples=20,
+        max_examples=10,
         deadline=None,
         derandomize=True,
         database=None,
