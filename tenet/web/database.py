@@ -19,6 +19,8 @@ from tenet.web.tables import SCHEMA, facts, metadata
 
 BUSY_SECONDS = 20
 """How long a writer waits for another one."""
+_LOCK = 0x74656E6574
+"""A number by which servers on one PostgreSQL know each other."""
 
 
 class Database:
@@ -29,8 +31,7 @@ class Database:
         self.sqlite = self.url.get_backend_name() == "sqlite"
         try:
             self._engine = _engine(self.url)
-            metadata.create_all(self._engine)
-            self._check_schema()
+            self._prepare()
         except ModuleNotFoundError as error:
             raise MissingExtraError("a store in PostgreSQL", "postgres") from error
         except (SQLAlchemyError, OSError) as error:
@@ -61,8 +62,12 @@ class Database:
     def close(self) -> None:
         self._engine.dispose()
 
-    def _check_schema(self) -> None:
+    def _prepare(self) -> None:
+        """The tables, made once even where several servers start together, and a look at their schema."""
         with self.writing() as connection:
+            if not self.sqlite:
+                connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_LOCK)))
+            metadata.create_all(connection)
             rows = {row.name: row.value for row in connection.execute(sql.select(facts))}
             if not rows:
                 first = [{"name": "schema", "value": SCHEMA}, {"name": "revision", "value": 0}]

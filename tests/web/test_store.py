@@ -150,6 +150,24 @@ def test_two_servers_teach_the_same_class_and_lose_nothing(where: str) -> None:
     assert len(now.features("red")) == 12
 
 
+def test_several_servers_start_together_on_an_empty_store(where: str) -> None:
+    errors: list[BaseException] = []
+
+    def start() -> None:
+        try:
+            Database(where).close()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [Thread(target=start) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert school(where)[0].snapshot().names == ()
+
+
 def test_a_snapshot_is_the_same_object_until_something_changes(tmp_path: Path) -> None:
     library, teacher = school(tmp_path / "store.db")
     teacher.add("red", [file("red")])
