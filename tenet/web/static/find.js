@@ -12,6 +12,7 @@ let queue = [];
 let total = 0;
 let running = 0;
 let timer = 0;
+let lesson = 0; // grows when the classes change; a picture remembers the one it was looked at with
 
 const isPicture = (file) => file.type.startsWith("image/") || /\.(jpe?g|png|webp|avif|gif|bmp|tiff?|jp2|p[pg]m)$/i.test(file.name);
 
@@ -55,6 +56,7 @@ function pump() {
 
 async function one(picture) {
   picture.busy = true;
+  picture.lesson = lesson;
   changed("pictures");
   try {
     const told = await api.detect(picture.file, LEAST);
@@ -81,9 +83,10 @@ function progress() {
 
 /** The classes changed: what is on the page is looked at again, a moment after the last change. */
 function again() {
+  lesson += 1;
   clearTimeout(timer);
   timer = setTimeout(() => {
-    if (state.classes.length) look(state.pictures);
+    if (state.classes.length) look(state.pictures.filter((picture) => picture.lesson !== lesson));
     else {
       for (const picture of state.pictures) picture.detections = [];
       changed("pictures");
