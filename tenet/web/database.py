@@ -31,7 +31,11 @@ class Database:
         self.sqlite = self.url.get_backend_name() == "sqlite"
         try:
             self._engine = _engine(self.url)
-            self._prepare()
+            try:
+                self._prepare()
+            except BaseException:
+                self._engine.dispose()
+                raise
         except ModuleNotFoundError as error:
             raise MissingExtraError("a store in PostgreSQL", "postgres") from error
         except (SQLAlchemyError, OSError) as error:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from web_parts import OPENED
 
 from tenet.web.database import Database
 from tenet.web.tables import metadata
@@ -19,6 +20,13 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+@pytest.fixture(autouse=True)
+def _close_stores() -> Iterator[None]:
+    yield
+    while OPENED:
+        OPENED.pop().close()
 
 
 @pytest.fixture(scope="session")

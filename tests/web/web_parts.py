@@ -19,6 +19,10 @@ BOX = THING
 """Where the thing is in `file`'s picture, xyxy in pixels."""
 
 
+OPENED: list[Database] = []
+"""Stores that a test opened; a fixture closes them after it."""
+
+
 def png(pixels: np.ndarray) -> bytes:
     stream = io.BytesIO()
     Image.fromarray(pixels).save(stream, "PNG")
@@ -32,7 +36,8 @@ def file(colour: str = "red", seed: int = 0) -> bytes:
 
 def school(where: Path | str, runtime: FakeRuntime | None = None, **limits: int) -> tuple[Library, Teacher]:
     """A library and its teacher on a store."""
-    library = Library(ClassStore(Database(where)), runtime or FakeRuntime())
+    OPENED.append(Database(where))
+    library = Library(ClassStore(OPENED[-1]), runtime or FakeRuntime())
     return library, Teacher(library, Limits(**limits))
 
 

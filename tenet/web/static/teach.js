@@ -58,7 +58,7 @@ function classNode(one) {
       h("h3", { title: one.name }, one.name),
       h("span", { class: `badge ${one.verdict}`, title: one.sentence }, one.verdict),
       h("button", { class: "quiet", "aria-label": `Rename ${one.name}`, title: "Rename", onclick: () => rename(one) }, "✎"),
-      h("button", { class: "quiet", "aria-label": `Forget ${one.name}`, title: "Forget", onclick: () => removeClass(one) }, "🗑")),
+      h("button", { class: "quiet", "aria-label": `Forget ${one.name}`, title: "Forget", onclick: () => removeClass(one) }, "✕")),
     h("div", { class: "shots" },
       one.shots.map((shot) => shotNode(one, shot)),
       h("button", { class: "add", "aria-label": `Add shots of ${one.name}`, title: "Add shots", onclick: () => { addTo = one.name; $("teach-files").click(); } }, "+")),
@@ -71,7 +71,7 @@ function show() {
   if (!state.ready) $("classes").replaceChildren(h("div", { class: "ghost" }), h("div", { class: "ghost" }));
   else if (!state.classes.length) {
     $("classes").replaceChildren(h("div", { class: "empty" },
-      h("strong", {}, "It knows nothing yet"), "Two or three pictures of a thing are enough to begin. Nothing is trained, nothing leaves this machine."));
+      h("strong", {}, "It knows nothing yet"), "Two or three pictures of a thing are enough to begin. Nothing has to be trained."));
   } else $("classes").replaceChildren(...state.classes.map(classNode));
   $("bank-export").disabled = !state.classes.length;
 }
