@@ -19,6 +19,7 @@ from threading import Thread
 from typing import NamedTuple
 
 from tenet.bench.arguments import positive
+from tenet.web.limits import Limits
 
 CLASSES, SHOTS = 3, 2
 
@@ -36,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=positive, default=10, help="for each load (default: %(default)s)")
     parser.add_argument("--clients", default="1,8,64", help="at the same time (default: %(default)s)")
     parser.add_argument(
+        "--batch", type=positive, default=Limits.batch, help="pictures together (default: %(default)s)"
+    )
+    parser.add_argument(
         "--preset", default="tenet_lite0", help="configuration; -: the shipped model (default: %(default)s)"
     )
 
@@ -47,13 +51,8 @@ def run(args: argparse.Namespace) -> int:
     numbers = [positive(word) for word in args.clients.split(",")]
     print(machine(), "\n")
     with tempfile.TemporaryDirectory() as folder:
-        command = [
-            sys.executable,
-            "-m",
-            "tenet.bench.serve_child",
-            str(Path(folder) / "store.db"),
-            args.preset,
-        ]
+        store = str(Path(folder) / "store.db")
+        command = [sys.executable, "-m", "tenet.bench.serve_child", store, args.preset, str(args.batch)]
         server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
             assert server.stdout is not None
@@ -82,7 +81,8 @@ def run(args: argparse.Namespace) -> int:
         finally:
             server.kill()
             server.wait()
-    print(f"{args.preset}, pictures of 320 x 240, {CLASSES} classes of {SHOTS} shots, {args.seconds} s each")
+    told = f"{CLASSES} classes of {SHOTS} shots, up to {args.batch} pictures together, {args.seconds} s each"
+    print(f"{args.preset}, pictures of 320 x 240, {told}")
     print(table(["clients", "requests", "per second", "p50", "p99", "failed", "memory at peak"], rows))
     return 0 if not lost else 1
 

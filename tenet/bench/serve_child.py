@@ -1,4 +1,4 @@
-"""The server that `tenet bench serve` measures, in a process of its own: `serve_child STORE PRESET|-`.
+"""The server that `tenet bench serve` measures, in a process of its own: `serve_child STORE PRESET|- BATCH`.
 
 Without a preset it is the model that comes with tenet. With one, weights are those of its start: time does
 not depend on them.
@@ -21,10 +21,15 @@ def _model(preset_name: str) -> Tenet:
 
 def main() -> None:
     """Serve on a free port of this machine, and print the address."""
+    from tenet.web.limits import Limits
     from tenet.web.server import serve
 
-    store, preset_name = sys.argv[1:3]
-    serve(_model(preset_name), "127.0.0.1", 0, store, None, lambda address, _: print(address, flush=True))
+    store, preset_name, batch = sys.argv[1:4]
+
+    def began(address: str, _store: str) -> None:
+        print(address, flush=True)
+
+    serve(_model(preset_name), "127.0.0.1", 0, store, None, began, Limits(batch=int(batch)))
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ class Limits:
     open_requests: int = 128
     open_bytes: int = 768 * MEGABYTE
     waiting: int = 128
-    batch: int = 8
+    batch: int = 4
     batch_pixels: int = 32_000_000
     body_seconds: float = 120.0
     seconds: float = 120.0

@@ -8,15 +8,22 @@ import uvicorn
 from tenet.errors import InputError
 from tenet.predictor import Tenet
 from tenet.web.app import create_app
+from tenet.web.limits import Limits
 
 
 def serve(
-    model: Tenet, host: str, port: int, store: str, token: str | None, began: Callable[[str, str], None]
+    model: Tenet,
+    host: str,
+    port: int,
+    store: str,
+    token: str | None,
+    began: Callable[[str, str], None],
+    limits: Limits | None = None,
 ) -> None:
     """Serve until the process is told to end. `began` hears the address and the store."""
     listening = listen(host, port)
     try:
-        app = create_app(model, store, token)
+        app = create_app(model, store, token, limits)
     except BaseException:
         listening.close()
         raise

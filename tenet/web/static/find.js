@@ -119,7 +119,7 @@ function tile(picture) {
 
 function show() {
   $("strip").hidden = state.pictures.length < 2;
-  $("bar").hidden = !state.pictures.length;
+  for (const id of ["bar", "clear"]) $(id).hidden = !state.pictures.length;
   const focused = $("strip").contains(document.activeElement);
   $("strip").replaceChildren(...state.pictures.map(tile));
   if (focused) $("strip").querySelector("[aria-selected=true]")?.focus();
