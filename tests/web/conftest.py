@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from service_parts import client_of
+from starlette.testclient import TestClient
 from web_parts import OPENED
 
 from tenet.web.database import Database
@@ -27,6 +29,13 @@ def _close_stores() -> Iterator[None]:
     yield
     while OPENED:
         OPENED.pop().close()
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[TestClient]:
+    """A service in this process."""
+    with client_of(tmp_path / "store.db") as client:
+        yield client
 
 
 @pytest.fixture(scope="session")
