@@ -131,6 +131,14 @@ class Client:
         form = [("archive", *_file(archive)), *_fields(threshold, classes)]
         return _job(self._json("POST", "/v1/jobs", form))
 
+    def jobs(self) -> list[JobState]:
+        """The newest jobs."""
+        return [_job(one) for one in self._json("GET", "/v1/jobs")["jobs"]]
+
+    def forget_job(self, key: str) -> None:
+        """Forget a job with its results; one that is not done is given up."""
+        self._send("DELETE", f"/v1/jobs/{quote(key, safe='')}")
+
     def job(self, key: str) -> JobState:
         """How far a job is."""
         return _job(self._json("GET", f"/v1/jobs/{quote(key, safe='')}"))

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -15,7 +16,7 @@ from tenet.predictor import Tenet
 from tenet.structures import Detections
 from tenet.web.batching import Asked, Call, Look, ModelQueue
 from tenet.web.database import Database
-from tenet.web.failures import ChangedError, TimeOutError
+from tenet.web.failures import BusyError, ChangedError, TimeOutError
 from tenet.web.job_store import JobStore
 from tenet.web.jobs import JobRunner
 from tenet.web.library import Library, Snapshot
@@ -43,6 +44,7 @@ class Service:
         self.job_store = JobStore(self.database)
         self.jobs = JobRunner(self.job_store, self.library, self.queue, limits)
         self.ready = False
+        self._importing = asyncio.Lock()
 
     def start(self) -> None:
         """Begin to work. Ready once every class is known to this model."""
@@ -71,6 +73,27 @@ class Service:
         self.queue.submit(call)
         found: Answer = await self._answer(call.future)
         return found
+
+    async def take_bank(self, path: Path, rebuild: bool) -> dict[str, int]:
+        """Take in a bank file, class by class between the others' requests; new shots of each class."""
+        # One at a time: each holds a thread for as long as it lasts.
+        async with self._importing:
+            return await run_in_threadpool(self.teacher.take_bank, path, rebuild, self._at_model)
+
+    def _at_model(self, work: Callable[[], Answer]) -> Answer:
+        """The same as `call`, from a thread that may wait; a full queue is asked again."""
+        end = time.monotonic() + self.limits.seconds
+        while True:
+            call = Call(work)
+            try:
+                self.queue.submit(call)
+            except BusyError as error:
+                if not self.queue.alive or time.monotonic() + error.retry_after > end:
+                    raise
+                time.sleep(error.retry_after)
+                continue
+            found: Answer = call.future.result()
+            return found
 
     async def snapshot(self) -> Snapshot:
         """The classes of this moment."""

@@ -1,12 +1,12 @@
 """Teaching the detector: shots in, features computed, both written in one transaction.
 
-Everything here runs in the thread that owns the model, one after another; another server on the same store is
-noticed by the class's version, and the work is done again from what it wrote.
+What needs the network runs in the thread that owns the model, one after another; another server on the same
+store is noticed by the class's version, and the work is done again from what it wrote.
 """
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from tenet.bank import ClassBank
 from tenet.banks.class_names import check_name
@@ -27,6 +27,16 @@ TRIES = 5
 LARGEST_KEPT = 2048
 """Side of a kept picture, in pixels; what this package writes is smaller."""
 Answer = TypeVar("Answer")
+
+
+class AtModel(Protocol):
+    """How somebody outside of the model's thread has work done in it."""
+
+    def __call__(self, work: Callable[[], Answer]) -> Answer: ...
+
+
+def _here(work: Callable[[], Answer]) -> Answer:
+    return work()
 
 
 class Teacher:
@@ -93,8 +103,13 @@ class Teacher:
                 continue
         return len(other)
 
-    def take_bank(self, path: Path, rebuild: bool = False) -> list[Registration]:
-        """Take in the classes of a bank file; a class that the store has gets the shots of both."""
+    def take_bank(self, path: Path, rebuild: bool = False, at_model: AtModel = _here) -> dict[str, int]:
+        """Take in the classes of a bank file; a class that the store has gets the shots of both.
+
+        Class after class, and each goes to the model by itself: who waits for an answer gets it between two.
+        What is in stays in, and a bank that comes again brings only what is missing. Gives the number of
+        new shots of each class.
+        """
         bank = ClassBank.open(path)
         same = bank.fingerprint == self._runtime.fingerprint
         if not same and not rebuild:
@@ -104,23 +119,29 @@ class Teacher:
             )
         for name in bank:
             _check_kept(name, bank.shots(name), self._limits)
-        pattern = self._pattern(bank) if same and len(bank) else None
-        answers = []
-        for name in bank:
-            shots = [(shot, "") for shot in bank.shots(name)]
-            if pattern is not None and self._store.head(name) is None:
-                features = bank.features(name)
-                if _shapes(features) != pattern:
-                    raise DataError(
-                        f"bank: expected features of this model, but those of {name} have other shapes"
-                    )
-                self._check_room(name, None, len(shots))
-                own = [shot for shot, _ in shots]
-                self._store.create(name, own, store(own, features), self._runtime.fingerprint)
-                answers.append(self._library.snapshot().registration(name, len(own)))
-            else:
-                answers.append(_again(lambda name=name, shots=shots: self._add(name, shots, False)))  # type: ignore[misc]
-        return answers
+        pattern = at_model(lambda: self._pattern(bank)) if same and len(bank) else None
+        return {name: self._take(bank, name, pattern, at_model) for name in bank}
+
+    def _take(
+        self, bank: ClassBank, name: str, pattern: dict[str, tuple[int, ...]] | None, at_model: AtModel
+    ) -> int:
+        """One class; how many of its shots were new. Features that the bank has are not computed again."""
+        shots = list(bank.shots(name))
+        if pattern is not None and self._store.head(name) is None:
+            features = bank.features(name)
+            if _shapes(features) != pattern:
+                raise DataError(
+                    f"bank: expected features of this model, but those of {name} have other shapes"
+                )
+            self._check_room(name, None, len(shots))
+            try:
+                self._store.create(name, shots, store(shots, features), self._runtime.fingerprint)
+                return len(shots)
+            except ChangedError:
+                # Somebody made the class just now: it gets the shots of both.
+                pass
+        read = [(shot, "") for shot in shots]
+        return at_model(lambda: _again(lambda: self._add(name, read, False))).added
 
     def _pattern(self, bank: ClassBank) -> dict[str, tuple[int, ...]]:
         """Shapes that this model's features have: a file may say that it is of this model and lie."""

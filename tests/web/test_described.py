@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 import schemathesis
@@ -40,6 +41,14 @@ def test_every_answer_is_described(described: Any, mode: GenerationMode) -> None
     assert len(operations) > 15
     asked = [operation for operation in operations if _check(operation, mode)]
     assert len(asked) > 10
+    # The service counted them: they were sent, and not only drawn.
+    assert _answered(described.get_base_url()) > 5 * len(asked)
+
+
+def _answered(address: str) -> float:
+    with urlopen(f"{address.rstrip('/')}/metrics", timeout=60) as answer:
+        lines = answer.read().decode().splitlines()
+    return sum(float(line.split()[-1]) for line in lines if line.startswith("tenet_requests_total{"))
 
 
 def _check(operation: Any, mode: GenerationMode) -> bool:

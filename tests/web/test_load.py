@@ -1,6 +1,6 @@
 """Below the queue's limit no request fails and none is lost, whatever the number of clients."""
 
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from served import Served
@@ -10,13 +10,18 @@ from tenet.bench.serve import measure
 from tenet.client import Client
 
 
-@pytest.mark.parametrize("clients", [1, 8, 64])
-def test_no_request_is_lost(tmp_path: Path, clients: int) -> None:
-    served = Served(tmp_path / "store.db")
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    served = Served(tmp_path_factory.mktemp("store") / "store.db")
     try:
         Client(served.address).register("red", [(file(), BOX)])
-        load = measure(served.address, clients, 2.0)
-        assert load.failed == []
-        assert len(load.latencies) >= clients
+        yield served.address
     finally:
         served.kill()
+
+
+@pytest.mark.parametrize("clients", [1, 8, 64])
+def test_no_request_is_lost(address: str, clients: int) -> None:
+    load = measure(address, clients, 2.0)
+    assert load.failed == []
+    assert len(load.latencies) >= clients

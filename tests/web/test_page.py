@@ -14,6 +14,8 @@ from fake_bank import scene
 from served import Served
 from web_parts import png
 
+from tenet.client import Client
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="Chromium is not installed: apt-get install chromium"
@@ -38,11 +40,22 @@ def browser() -> Iterator[Any]:
         browser.close()
 
 
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    running = Served(tmp_path / "store.db", "--pieces")
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    running = Served(tmp_path_factory.mktemp("store") / "store.db", "--pieces")
     yield running
     running.kill()
+
+
+@pytest.fixture
+def served(running: Served) -> Served:
+    """The server of all these tests, without what another one taught it."""
+    client = Client(running.address)
+    for one in client.classes():
+        client.remove(one.name)
+    for job in client.jobs():
+        client.forget_job(job.id)
+    return running
 
 
 @pytest.fixture

@@ -14,6 +14,8 @@ from service_parts import LOCAL, client_of, detect, message, teach, until
 from starlette.testclient import TestClient
 from web_parts import file, png
 
+from tenet.bank import ClassBank
+
 # ---- the queue
 
 
@@ -78,6 +80,63 @@ def test_a_full_queue_says_so_at_once_and_loses_nothing(tmp_path: Path) -> None:
         assert [answer.status_code for answer in answers + waiting] == [200] * 4
         assert detect(client, file()).status_code == 200
         assert "tenet_queue_refused_total 1.0" in client.get("/metrics").text
+
+
+class SlowShots(FakeRuntime):
+    """Encodes a class each time that it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.turns, self.begun = threading.Semaphore(1), 0
+
+    def encode_shots(self, shots):  # type: ignore[no-untyped-def]
+        self.begun += 1
+        assert self.turns.acquire(timeout=30)
+        return super().encode_shots(shots)
+
+
+def test_who_asks_while_a_bank_comes_in_is_answered_between_two_classes(tmp_path: Path) -> None:
+    bank = ClassBank(FakeRuntime("other"))
+    for name in ("one", "two", "three"):
+        bank.register(name, [file("blue")])
+    bank.save(tmp_path / "other.bank")
+    upload = {"bank": ("x", (tmp_path / "other.bank").read_bytes())}
+    slow = SlowShots()
+    with client_of(tmp_path / "store.db", slow) as client:
+        teach(client)
+        queue = client.app.state.service.queue  # type: ignore[attr-defined]
+        [importing], told = in_threads(
+            1, lambda: client.post("/v1/bank", files=upload, data={"rebuild": "true"})
+        )
+        until(lambda: slow.begun == 2)
+        [asking], answers = in_threads(1, lambda: detect(client, file(), classes="red"))
+        until(lambda: len(queue) == 1)
+        slow.turns.release()
+        asking.join(30)
+        assert answers[0].status_code == 200
+        assert importing.is_alive()
+        assert slow.begun <= 3
+        slow.turns.release(2)
+        importing.join(30)
+        assert [one["name"] for one in told[0].json()["classes"]] == ["one", "two", "three"]
+
+
+def test_a_bank_waits_for_a_place_in_the_queue(tmp_path: Path) -> None:
+    gate = Gate()
+    with client_of(tmp_path / "store.db", gate, waiting=1) as client:
+        teach(client)
+        content = client.get("/v1/bank").content
+        queue = client.app.state.service.queue  # type: ignore[attr-defined]
+        first, _ = in_threads(1, lambda: detect(client, file()))
+        assert gate.at_work.wait(30)
+        second, _ = in_threads(1, lambda: detect(client, file()))
+        until(lambda: len(queue) == 1)
+        importing, told = in_threads(1, lambda: client.post("/v1/bank", files={"bank": ("x", content)}))
+        until(lambda: "tenet_queue_refused_total 1.0" in client.get("/metrics").text)
+        gate.go.set()
+        for thread in first + second + importing:
+            thread.join()
+        assert [one["added"] for one in told[0].json()["classes"]] == [0]
 
 
 def test_too_many_open_requests_are_refused_before_they_are_read(tmp_path: Path) -> None:

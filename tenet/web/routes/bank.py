@@ -43,18 +43,22 @@ async def import_bank(
     bank: Annotated[UploadFile, File(description="a bank file")],
     rebuild: Annotated[bool, Form(description="encode a bank of another model anew")] = False,
 ) -> Imported:
-    """Take in the classes of a bank file; a class that is there already gets the shots of both."""
+    """Take in the classes of a bank file; a class that is there already gets the shots of both.
+
+    Class by class: what came in before an error stays, and the same bank may be sent again.
+    """
     with tempfile.TemporaryDirectory(prefix="tenet-") as folder:
         path = Path(folder) / "import.bank"
         await run_in_threadpool(_copy, bank, path)
         try:
-            told = await service.call(lambda: service.teacher.take_bank(path, rebuild))
+            added = await service.take_bank(path, rebuild)
         except TenetError as error:
             raise _without(str(path), error) from None
     now = await service.snapshot()
 
     def infos() -> list[ClassInfo]:
-        return [class_info(now, one.name, one.added) for one in told[:1000]]
+        known = [name for name in added if name in now.heads]
+        return [class_info(now, name, added[name]) for name in known[:1000]]
 
     return Imported(classes=await run_in_threadpool(infos))
 
