@@ -8,8 +8,10 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from browser_parts import CHROMIUM
 from service_parts import client_of
 from starlette.testclient import TestClient
 from web_parts import OPENED
@@ -36,6 +38,20 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
     """A service in this process."""
     with client_of(tmp_path / "store.db") as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Not for the whole session: its event loop would be in the way of other tests."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM,
+            args=["--no-sandbox", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"],
+        )
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(scope="session")

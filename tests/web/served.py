@@ -13,14 +13,18 @@ PATIENCE = 120
 
 
 class Served:
-    """A process of `tenet serve` on a free port."""
+    """A process of `tenet serve` on a free port, with the fake model or with the shipped one."""
 
-    def __init__(self, store: Path | str, *words: str, token: str | None = None) -> None:
+    def __init__(
+        self, store: Path | str, *words: str, token: str | None = None, shipped: bool = False
+    ) -> None:
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         environment.pop("TENET_TOKEN", None)
         if token:
             environment["TENET_TOKEN"] = token
-        command = [sys.executable, str(Path(__file__).parent / "serve_fake.py"), "--port", "0", *words]
+        fake = [str(Path(__file__).parent / "serve_fake.py")]
+        program = ["-m", "tenet.cli", "serve", "--no-browser"] if shipped else fake
+        command = [sys.executable, *program, "--port", "0", *words]
         self.process = subprocess.Popen(
             [*command, "--store", str(store)], env=environment, stdout=subprocess.PIPE, text=True
         )

@@ -1,43 +1,27 @@
 """The page in a real browser: teach by drawing, detect, slide, explain, export, reload and find it."""
 
 import json
-import os
 import shutil
-import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browser_parts import CHROMIUM, PATIENCE, draw, opened, shot, until
 from fake_bank import scene
 from served import Served
 from web_parts import png
 
 from tenet.client import Client
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="Chromium is not installed: apt-get install chromium"
 )
 
-ARTEFACTS = Path(os.environ.get("TENET_ARTEFACTS", Path(__file__).parent.parent.parent / "artefacts"))
-"""Where screenshots go; CI keeps the folder."""
-PATIENCE = 60_000
-"""Milliseconds until something that should appear is taken for missing."""
 
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM,
-            args=["--no-sandbox", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"],
-        )
-        yield browser
-        browser.close()
+THING = (100, 80, 220, 200)
+"""The thing to be taught, xyxy in pixels of its picture."""
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +69,7 @@ def page(browser: Any, served: Served) -> Iterator[Any]:
 @pytest.fixture
 def pictures(tmp_path: Path) -> dict[str, Path]:
     made = {
-        "teach": scene(400, 300, ("red", (100, 80, 220, 200))),
+        "teach": scene(400, 300, ("red", THING)),
         "query": scene(500, 350, ("red", (60, 60, 170, 180)), ("red", (300, 150, 430, 280))),
         "empty": scene(400, 300),
     }
@@ -95,31 +79,11 @@ def pictures(tmp_path: Path) -> dict[str, Path]:
     return paths
 
 
-def until(page: Any, expression: str) -> None:
-    """Wait for something in the page. Not `wait_for_function`: the page's policy forbids what it does."""
-    end = time.monotonic() + PATIENCE / 1000
-    while not page.evaluate(expression):
-        assert time.monotonic() < end, expression
-        page.wait_for_timeout(50)
-
-
-def shot(page: Any, name: str) -> None:
-    ARTEFACTS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=str(ARTEFACTS / f"{name}.png"))
-
-
 def teach(page: Any, picture: Path, name: str = "red brick") -> None:
-    """Draw the box of (100, 80, 220, 200) around the thing, in pixels of a picture 400 wide."""
+    """Show it the thing of `pictures["teach"]`."""
     page.set_input_files("#teach-files", str(picture))
-    page.wait_for_selector("#editor[open] #draw img")
-    until(page, "document.querySelector('#draw img').naturalWidth > 0")
-    frame = page.locator("#draw img").bounding_box()
-    scale = frame["width"] / 400
-    page.mouse.move(frame["x"] + 100 * scale, frame["y"] + 80 * scale)
-    page.mouse.down()
-    page.mouse.move(frame["x"] + 160 * scale, frame["y"] + 140 * scale)
-    page.mouse.move(frame["x"] + 220 * scale, frame["y"] + 200 * scale)
-    page.mouse.up()
+    opened(page)
+    draw(page, THING)
     page.fill("#editor-name", name)
     shot(page, "teach")
     page.click("#editor-add")
@@ -193,6 +157,54 @@ def test_shots_are_added_renamed_and_removed(page: Any, pictures: dict[str, Path
     page.fill("#ask-input", "<b>stone")
     page.keyboard.press("Enter")
     page.wait_for_selector(".class h3:has-text('<b>stone')")
+
+
+def test_several_boxes_on_one_picture(page: Any, pictures: dict[str, Path]) -> None:
+    page.set_input_files("#teach-files", str(pictures["query"]))
+    opened(page)
+    page.fill("#editor-name", "brick")
+    draw(page, (60, 60, 170, 180))
+    page.click("#editor-more")
+    until(page, "document.querySelectorAll('#draw .done').length === 1")
+    assert page.locator("#editor-add").is_disabled()
+    draw(page, (300, 150, 430, 280))
+    page.click("#editor-add")
+    page.wait_for_selector("#editor:not([open])", state="attached")
+    until(page, "document.querySelectorAll('.class .shot').length === 2")
+
+
+def test_a_picture_that_waits_is_looked_at_once_something_is_taught(
+    page: Any, pictures: dict[str, Path]
+) -> None:
+    page.set_input_files("#find-files", [str(pictures["query"]), str(pictures["empty"])])
+    page.wait_for_selector("#caption:has-text('waits until it is shown a thing')")
+    teach(page, pictures["teach"])
+    until(page, "document.querySelectorAll('svg.boxes g').length === 2")
+    page.click("button[aria-label='Remove query.png from the page']")
+    page.wait_for_selector("#caption:has-text('nothing found')")
+    page.reload()
+    page.wait_for_selector("#caption strong:has-text('empty.png')")
+
+
+def test_the_example_that_comes_with_it(page: Any) -> None:
+    page.click("#example")
+    opened(page)
+    assert page.locator("#editor-name").input_value() == "coin"
+    page.wait_for_selector("#caption strong:has-text('coins.png')", state="attached")
+
+
+def test_a_service_that_cannot_be_reached(browser: Any, served: Served, pictures: dict[str, Path]) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    page.route("**/v1/**", lambda route: route.abort())
+    page.goto(served.address)
+    page.wait_for_selector("text=The service cannot be reached")
+    shot(page, "unreachable")
+    page.unroute("**/v1/**")
+    page.click("text=Try again")
+    page.wait_for_selector("text=It knows nothing yet")
+    context.close()
 
 
 def test_the_keyboard_is_enough(page: Any, pictures: dict[str, Path]) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, NamedTuple
 
 from fastapi import APIRouter, Header, Response
 
+from tenet.demo import FOLDER
 from tenet.web.failures import NotFoundError
 
 router = APIRouter(include_in_schema=False)
@@ -16,6 +17,9 @@ TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
+
+
+EXAMPLE = "coins.png"
 
 
 class Asset(NamedTuple):
@@ -32,8 +36,14 @@ def assets() -> dict[str, Asset]:
         suffix = "." + entry.name.rpartition(".")[2]
         if suffix in TYPES:
             content = entry.read_bytes()
-            found[entry.name] = Asset(content, TYPES[suffix], f'"{hashlib.sha256(content).hexdigest()[:20]}"')
+            found[entry.name] = _asset(content, TYPES[suffix])
+    # The photograph that a person without pictures may begin with.
+    found[EXAMPLE] = _asset((FOLDER / EXAMPLE).read_bytes(), "image/png")
     return found
+
+
+def _asset(content: bytes, media_type: str) -> Asset:
+    return Asset(content, media_type, f'"{hashlib.sha256(content).hexdigest()[:20]}"')
 
 
 @router.get("/")

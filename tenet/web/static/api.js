@@ -88,6 +88,7 @@ export const api = {
   importBank: (file, rebuild) => json("/v1/bank", form({ rebuild }, [["bank", file]])),
   startJob: (files, archive, threshold) =>
     json("/v1/jobs", form({ threshold }, archive ? [["archive", archive]] : files.map((file) => ["pictures", file]))),
+  example: async () => new File([await (await call("/static/coins.png")).blob()], "coins.png", { type: "image/png" }),
   jobs: () => json("/v1/jobs"),
   removeJob: (id) => call(`/v1/jobs/${id}`, { method: "DELETE" }),
   exportJob: async (id, format, threshold) =>

@@ -1,7 +1,7 @@
 // The page begins here.
 
 import { prepareCamera } from "./camera.js";
-import { $, toast } from "./dom.js";
+import { $, h } from "./dom.js";
 import { prepareEditor } from "./editor.js";
 import { prepareFiles } from "./files.js";
 import { prepareFinding, restore } from "./find.js";
@@ -59,8 +59,8 @@ async function begin() {
   } catch (error) {
     $("model").textContent = "not connected";
     $("classes").setAttribute("aria-busy", "false");
-    $("classes").replaceChildren();
-    toast(error.message, "bad");
+    $("classes").replaceChildren(h("div", { class: "empty bad", role: "alert" },
+      h("strong", {}, "The service cannot be reached"), error.message, h("button", { onclick: begin }, "Try again")));
   }
 }
 

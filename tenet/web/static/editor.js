@@ -1,14 +1,16 @@
 // The dialog in which a person draws a box around the thing and names it, picture after picture.
 
 import { api } from "./api.js";
-import { $, h, plural, toast } from "./dom.js";
+import { $, fit, h, plural, toast } from "./dom.js";
 import { changed, state } from "./state.js";
 
 let waiting = [];
 let done = 0;
+let drawn = []; // boxes of this picture that were added already
 let image = null;
 let box = null; // xyxy in pixels of the picture
 let drag = null;
+const touch = matchMedia("(hover: none)");
 
 export function teachFrom(files, name = "") {
   const pictures = [...files].filter((file) => file.type.startsWith("image/") || !file.type);
@@ -32,7 +34,9 @@ function next() {
   const file = waiting[0];
   if (!file) return $("editor").close();
   box = null;
+  drawn = [];
   $("editor-whole").checked = false;
+  $("editor-skip").hidden = waiting.length < 2;
   $("editor-problem").hidden = true;
   $("names").replaceChildren(...state.classes.map((one) => h("option", { value: one.name })));
   image = h("img", { alt: file.name, draggable: "false" });
@@ -52,25 +56,33 @@ function problem(text) {
 function ready() {
   const whole = $("editor-whole").checked;
   $("editor-add").disabled = !(whole || box) || !$("editor-name").value.trim();
+  $("editor-more").disabled = $("editor-add").disabled || whole;
   $("editor-hint").textContent = whole
     ? "The picture is a crop of the thing."
     : box
-      ? `${Math.round(box[2] - box[0])} × ${Math.round(box[3] - box[1])} px. Draw again to change it; arrow keys move, with Shift resize.`
-      : "Drag on the picture. Arrow keys make and move a box, with Shift they resize it.";
+      ? `${Math.round(box[2] - box[0])} × ${Math.round(box[3] - box[1])} px. Draw again to change it${touch.matches ? "" : "; arrow keys move, with Shift resize"}.`
+      : `${drawn.length ? "Draw the next one." : "Drag on the picture."}${touch.matches ? "" : " Arrow keys make and move a box, with Shift they resize it."}`;
+}
+
+function frame(corners, kind, ...parts) {
+  const scale = image.clientWidth / image.naturalWidth;
+  const [x1, y1, x2, y2] = corners.map((value) => value * scale);
+  return h("div", {
+    class: kind,
+    style: {
+      left: `${image.offsetLeft + x1}px`, top: `${image.offsetTop + y1}px`, width: `${x2 - x1}px`, height: `${y2 - y1}px`,
+    },
+  }, ...parts);
 }
 
 function showBox() {
-  $("draw").querySelector(".box")?.remove();
-  if (box && image && !$("editor-whole").checked) {
-    const scale = image.clientWidth / image.naturalWidth;
-    const [x1, y1, x2, y2] = box.map((value) => value * scale);
+  for (const old of $("draw").querySelectorAll(".box, .done")) old.remove();
+  fit(image, $("draw").clientWidth, 0.56 * innerHeight);
+  if (image?.naturalWidth) {
+    $("draw").append(...drawn.map((one) => frame(one, "done")));
     const corners = [["0%", "0%"], ["100%", "0%"], ["0%", "100%"], ["100%", "100%"]];
-    $("draw").append(h("div", {
-      class: "box",
-      style: {
-        left: `${image.offsetLeft + x1}px`, top: `${image.offsetTop + y1}px`, width: `${x2 - x1}px`, height: `${y2 - y1}px`,
-      },
-    }, corners.map(([left, top]) => h("i", { style: { left, top, translate: "-50% -50%" } }))));
+    if (box && !$("editor-whole").checked)
+      $("draw").append(frame(box, "box", corners.map(([left, top]) => h("i", { style: { left, top, translate: "-50% -50%" } }))));
   }
   ready();
 }
@@ -108,25 +120,35 @@ function key(event) {
   showBox();
 }
 
-async function add(event) {
-  event.preventDefault();
+/** The shot goes to the service; `more`: the picture stays, for another box. */
+async function add(more) {
   const [file, name] = [waiting[0], $("editor-name").value.trim()];
   if (!file || $("editor-add").disabled) return;
-  $("editor-add").disabled = true;
-  $("editor-add").textContent = "Adding…";
+  $("editor-add").disabled = $("editor-more").disabled = true;
+  const pressed = more ? $("editor-more") : $("editor-add");
+  const label = pressed.textContent;
+  pressed.textContent = "Adding…";
   try {
     const told = await api.addShot(name, file, $("editor-whole").checked ? null : box.map((value) => Math.round(value * 10) / 10));
     state.classes = [...state.classes.filter((one) => one.name !== told.name), told];
     state.classes.sort((one, other) => one.shots[0].id - other.shots[0].id);
     if (!told.added) toast("This class has that shot already.");
     done += told.added;
-    waiting.shift();
     changed("classes", "taught");
-    next();
+    if (more) {
+      drawn.push(box);
+      box = null;
+      showBox();
+      count();
+      $("draw").focus();
+    } else {
+      waiting.shift();
+      next();
+    }
   } catch (error) {
     problem(error.message);
   } finally {
-    $("editor-add").textContent = "Add shot";
+    pressed.textContent = label;
     ready();
   }
 }
@@ -153,7 +175,8 @@ export function prepareEditor() {
   area.addEventListener("keydown", key);
   $("editor-name").addEventListener("input", ready);
   $("editor-whole").addEventListener("change", showBox);
-  $("editor-form").addEventListener("submit", add);
+  $("editor-form").addEventListener("submit", (event) => { event.preventDefault(); add(false); });
+  $("editor-more").addEventListener("click", () => add(true));
   $("editor-skip").addEventListener("click", () => { waiting.shift(); next(); });
   $("editor-close").addEventListener("click", () => $("editor").close());
   $("editor").addEventListener("close", () => {

@@ -2,7 +2,7 @@
 
 import { api } from "./api.js";
 import { $, dropZone, h, toast } from "./dom.js";
-import { forgetAll, keep, kept } from "./keep.js";
+import { forget, forgetAll, keep, kept } from "./keep.js";
 import { changed, current, LEAST, on, shown, state } from "./state.js";
 
 const TOGETHER = 3;
@@ -81,11 +81,16 @@ function progress() {
   $("progress").setAttribute("aria-valuenow", String(Math.round((100 * done) / total)));
 }
 
-/** The classes changed: what is on the page is looked at again, a moment after the last change. */
+/** The classes changed: what is on the page is looked at again, once the lesson is over. */
 function again() {
   lesson += 1;
+  afterLesson();
+}
+
+function afterLesson() {
   clearTimeout(timer);
   timer = setTimeout(() => {
+    if ($("editor").open) return;
     if (state.classes.length) look(state.pictures.filter((picture) => picture.lesson !== lesson));
     else {
       for (const picture of state.pictures) picture.detections = [];
@@ -123,16 +128,34 @@ function show() {
   const focused = $("strip").contains(document.activeElement);
   $("strip").replaceChildren(...state.pictures.map(tile));
   if (focused) $("strip").querySelector("[aria-selected=true]")?.focus();
-  $("find-hint").textContent = state.classes.length ? "or choose them, or use the camera" : "first show it a thing";
+  $("find-hint").textContent = state.classes.length ? "or choose them, or use the camera" : "it looks as soon as it was shown a thing";
 }
 
 export async function restore() {
   const old = await kept();
-  state.pictures = old.map((picture) => ({ ...picture, url: URL.createObjectURL(picture.file), seen: 0, busy: false }));
-  state.selected = state.pictures.at(-1)?.id ?? null;
+  const known = new Set(state.pictures.map((picture) => picture.id));
+  const back = old.filter((picture) => !known.has(picture.id));
+  // Somebody may have been faster and dropped pictures already.
+  state.pictures = [
+    ...back.map((picture) => ({ ...picture, url: URL.createObjectURL(picture.file), seen: 0, busy: false, lesson })),
+    ...state.pictures,
+  ];
+  state.selected ??= state.pictures.at(-1)?.id ?? null;
   changed("pictures");
-  const open = state.pictures.filter((picture) => !picture.detections);
+  const open = state.pictures.filter((picture) => !picture.detections && !picture.busy);
   if (open.length && state.classes.length) look(open);
+}
+
+function removeCurrent() {
+  const at = state.pictures.findIndex((picture) => picture.id === state.selected);
+  if (at < 0) return;
+  const [gone] = state.pictures.splice(at, 1);
+  queue = queue.filter((picture) => picture !== gone);
+  URL.revokeObjectURL(gone.url);
+  forget(gone.id);
+  state.selected = (state.pictures[at] ?? state.pictures[at - 1])?.id ?? null;
+  state.chosen = null;
+  changed("pictures");
 }
 
 function clear() {
@@ -146,6 +169,8 @@ function clear() {
 export function prepareFinding() {
   on("pictures selected threshold classes", show);
   on("taught", again);
+  on("remove", removeCurrent);
+  $("editor").addEventListener("close", afterLesson);
   $("choose").addEventListener("click", () => $("find-files").click());
   $("find-drop").addEventListener("click", () => $("find-files").click());
   $("find-files").addEventListener("change", (event) => {
@@ -161,6 +186,7 @@ export function prepareFinding() {
   $("strip").addEventListener("keydown", (event) => {
     if (event.key === "ArrowRight") step(1);
     else if (event.key === "ArrowLeft") step(-1);
+    else if (event.key === "Delete") removeCurrent();
     else return;
     event.preventDefault();
   });

@@ -6,14 +6,24 @@ import { drawPart, loadImage } from "./heat.js";
 import { changed, colourOf, current, on, shown, state } from "./state.js";
 
 const MOST = 24;
+const TOGETHER = 2; // explanations that are asked for at once: others wait for the same model
 const explained = new Map(); // picture and detection → promise of its reasons
+let lanes = Array(TOGETHER).fill(Promise.resolve());
 
-function reasons(picture, one) {
+/** Work in its turn; what nobody wants any more when its turn comes is left out. */
+function inTurn(work, wanted) {
+  const before = lanes.shift();
+  const mine = before.then(() => (wanted() ? work() : null));
+  lanes = [...lanes, mine.catch(() => null)];
+  return mine;
+}
+
+function reasons(picture, one, wanted) {
   const key = [picture.id, picture.seen, one.class, ...one.box].join(" ");
   if (!explained.has(key)) {
     if (explained.size > 200) explained.delete(explained.keys().next().value);
-    const asked = api.explain(picture.file, one.class, one.box).then((told) => told.explained[0]);
-    asked.catch(() => explained.delete(key));
+    const asked = inTurn(() => api.explain(picture.file, one.class, one.box), wanted).then((told) => told?.explained[0]);
+    asked.then((told) => told || explained.delete(key), () => explained.delete(key));
     explained.set(key, asked);
   }
   return explained.get(key);
@@ -32,7 +42,9 @@ async function drawPair(picture, one, left, right, note) {
   const shot = await loadImage(await thumbnail(one.class, id));
   drawPart(right, shot, [0, 0, shot.naturalWidth, shot.naturalHeight]);
   if (!attention) return;
-  const why = await reasons(picture, one);
+  note.textContent = `shot ${one.shot}, explaining…`;
+  const why = await reasons(picture, one, () => $("attention").checked && left.isConnected);
+  if (!why) return;
   const map = $("map").value;
   const other = why.shot_id === id ? shot : await loadImage(await thumbnail(one.class, why.shot_id));
   if (!$("attention").checked) return;
@@ -65,7 +77,9 @@ function show() {
   const key = JSON.stringify([picture?.id, picture?.seen, hits.map((one) => one.place), $("attention").checked, $("map").value, state.classes.map((one) => one.shots.length)]);
   if (key !== drawn) {
     drawn = key;
+    const rest = picture ? shown(picture).length - hits.length : 0;
     $("found").replaceChildren(...hits.map((one) => hitNode(picture, one)));
+    if (hits.length && rest > 0) $("found").append(h("p", { class: "empty" }, `and ${rest} more; the best ${MOST} are compared here`));
   }
   mark();
 }

@@ -3,6 +3,7 @@
 import { api, thumbnail } from "./api.js";
 import { $, ask, dropZone, h, plural, toast } from "./dom.js";
 import { teachFrom } from "./editor.js";
+import { lookAt } from "./find.js";
 import { changed, on, state } from "./state.js";
 
 let addTo = "";
@@ -43,6 +44,14 @@ async function rename(one) {
   if (name && name !== one.name) await change(() => api.rename(one.name, name));
 }
 
+/** A photograph that comes with tenet: to be drawn on, and searched for the others. */
+async function tryExample() {
+  const file = await api.example().catch((error) => toast(error.message, "bad"));
+  if (!file) return;
+  lookAt([file]);
+  teachFrom([file], "coin");
+}
+
 function shotNode(one, shot) {
   const image = h("img", { alt: `Shot ${shot.number} of ${one.name}`, loading: "lazy", width: 64, height: 64 });
   thumbnail(one.name, shot.id).then((address) => { image.src = address; });
@@ -71,7 +80,8 @@ function show() {
   if (!state.ready) $("classes").replaceChildren(h("div", { class: "ghost" }), h("div", { class: "ghost" }));
   else if (!state.classes.length) {
     $("classes").replaceChildren(h("div", { class: "empty" },
-      h("strong", {}, "It knows nothing yet"), "Two or three pictures of a thing are enough to begin. Nothing has to be trained."));
+      h("strong", {}, "It knows nothing yet"), "Two or three pictures of a thing are enough to begin. Nothing has to be trained.",
+      h("button", { id: "example", onclick: tryExample }, "Try it with a picture of coins")));
   } else $("classes").replaceChildren(...state.classes.map(classNode));
   $("bank-export").disabled = !state.classes.length;
 }

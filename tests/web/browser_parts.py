@@ -1,0 +1,45 @@
+"""A real browser, and how tests of the page use it."""
+
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+ARTEFACTS = Path(os.environ.get("TENET_ARTEFACTS", Path(__file__).parent.parent.parent / "artefacts"))
+"""Where screenshots go; CI keeps the folder."""
+PATIENCE = 60_000
+"""Milliseconds until something that should appear is taken for missing."""
+
+
+def until(page: Any, expression: str) -> None:
+    """Wait for something in the page. Not `wait_for_function`: the page's policy forbids what it does."""
+    end = time.monotonic() + PATIENCE / 1000
+    while not page.evaluate(expression):
+        assert time.monotonic() < end, expression
+        page.wait_for_timeout(50)
+
+
+def shot(page: Any, name: str) -> None:
+    ARTEFACTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=str(ARTEFACTS / f"{name}.png"))
+
+
+def opened(page: Any) -> None:
+    """Wait for the editor and its picture."""
+    page.wait_for_selector("#editor[open] #draw img")
+    # Its width is set once it is loaded.
+    until(page, "document.querySelector('#draw img').style.width !== ''")
+
+
+def draw(page: Any, box: tuple[float, float, float, float]) -> None:
+    """Drag a box, xyxy in pixels of the picture in the editor."""
+    frame = page.locator("#draw img").bounding_box()
+    scale = frame["width"] / page.evaluate("document.querySelector('#draw img').naturalWidth")
+    corners = [(frame["x"] + x * scale, frame["y"] + y * scale) for x, y in (box[:2], box[2:])]
+    page.mouse.move(*corners[0])
+    page.mouse.down()
+    page.mouse.move(*((a + b) / 2 for a, b in zip(*corners, strict=True)))
+    page.mouse.move(*corners[1])
+    page.mouse.up()
