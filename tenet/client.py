@@ -80,7 +80,7 @@ class Client:
     ) -> None:
         if urlsplit(address).scheme not in ("http", "https"):
             raise InputError(f"address: expected http://host:port, got {address!r}")
-        self._address = address.rstrip("/")
+        self.address = address.rstrip("/")
         self._token, self._timeout, self._patience = token, timeout, patience
 
     # ---- classes
@@ -183,7 +183,7 @@ class Client:
             headers["Content-Type"] = kind
         end = time.monotonic() + self._patience
         while True:
-            request = Request(self._address + path, body, headers, method=method)
+            request = Request(self.address + path, body, headers, method=method)
             try:
                 with urlopen(request, timeout=self._timeout) as answer:
                     return bytes(answer.read())
@@ -196,7 +196,7 @@ class Client:
             except (URLError, OSError, HTTPException) as error:
                 reason = getattr(error, "reason", None) or error
                 raise DataError(
-                    f"{self._address}: expected an answer, got none ({reason}); is `tenet serve` running?"
+                    f"{self.address}: expected an answer, got none ({reason}); is `tenet serve` running?"
                 ) from error
 
 

@@ -1,27 +1,32 @@
 """The service under load on this machine: requests per second, latency and memory at 1, 8 and 64 clients.
 
-Each client sends a picture of 320 × 240 px and waits for its answer, again and again. No request may fail or
-be lost: there are fewer clients than the queue has places.
+Each client sends a photograph of the demonstration and waits for its answer, again and again; the service
+knows the demonstration's classes. No request may fail or be lost: there are fewer clients than the queue has
+places, and the service's time limit is set aside.
 
 examples:
   tenet bench serve
-  tenet bench serve --seconds 5 --clients 1,8 --preset -
+  tenet bench serve --seconds 5 --clients 1,8 --batch 1
 """
 
 import argparse
-import io
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Thread
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tenet.bench.arguments import positive
 from tenet.web.limits import Limits
 
-CLASSES, SHOTS = 3, 2
+if TYPE_CHECKING:
+    from tenet.client import Client
+
+PATIENCE = 3600.0
+"""Seconds that an answer may take: what is slow is measured, and not refused."""
 
 
 class Load(NamedTuple):
@@ -39,9 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--batch", type=positive, default=Limits.batch, help="pictures together (default: %(default)s)"
     )
-    parser.add_argument(
-        "--preset", default="tenet_lite0", help="configuration; -: the shipped model (default: %(default)s)"
-    )
+    parser.add_argument("--model", metavar="NAME", help="another model than the one that comes with tenet")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -49,62 +52,51 @@ def run(args: argparse.Namespace) -> int:
     from tenet.client import Client
 
     numbers = [positive(word) for word in args.clients.split(",")]
+    pictures = photographs()
     print(machine(), "\n")
+    rows, lost = [], 0
     with tempfile.TemporaryDirectory() as folder:
         store = str(Path(folder) / "store.db")
-        command = [sys.executable, "-m", "tenet.bench.serve_child", store, args.preset, str(args.batch)]
+        command = [sys.executable, "-m", "tenet.bench.serve_child", store, str(args.batch), args.model or ""]
         server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
             assert server.stdout is not None
-            address = server.stdout.readline().strip()
-            client = Client(address)
-            for row in range(CLASSES):
-                client.register(f"thing {row}", [_jpeg(SHOTS * row + shot) for shot in range(SHOTS)])
-            client.detect(_jpeg(0))
-            rows = []
-            lost = 0
+            client = Client(server.stdout.readline().strip(), timeout=PATIENCE)
+            told = _teach(client)
+            client.detect(pictures[0])
             for number in numbers:
-                load = measure(address, number, args.seconds)
+                load = measure(client.address, number, args.seconds, pictures)
                 lost += len(load.failed)
                 times = sorted(load.latencies)
-                rows.append(
-                    [
-                        str(number),
-                        str(len(times)),
-                        f"{len(times) / load.seconds:.1f}",
-                        ms(times[len(times) // 2]),
-                        ms(times[min(len(times) - 1, int(0.99 * len(times)))]),
-                        str(len(load.failed)),
-                        _memory(server.pid),
-                    ]
-                )
+                p50, p99 = (ms(times[min(len(times) - 1, int(share * len(times)))]) for share in (0.5, 0.99))
+                rate = f"{len(times) / load.seconds:.1f}"
+                counts = [str(number), str(len(times)), rate, p50, p99, str(len(load.failed))]
+                rows.append([*counts, _memory(server.pid)])
         finally:
             server.kill()
             server.wait()
-    told = f"{CLASSES} classes of {SHOTS} shots, up to {args.batch} pictures together, {args.seconds} s each"
-    print(f"{args.preset}, pictures of 320 x 240, {told}")
+    print(f"{told}, {len(pictures)} photographs, up to {args.batch} together, {args.seconds} s each")
     print(table(["clients", "requests", "per second", "p50", "p99", "failed", "memory at peak"], rows))
     return 0 if not lost else 1
 
 
-def measure(address: str, clients: int, seconds: float) -> Load:
+def measure(address: str, clients: int, seconds: float, pictures: Sequence[bytes]) -> Load:
     """What `clients` at the same time meet in that many seconds; every request is waited for."""
     from tenet.client import Client
     from tenet.errors import TenetError
 
-    pictures = [_jpeg(seed) for seed in range(8)]
     latencies: list[float] = []
     failed: list[str] = []
     start = time.perf_counter()
 
     def work(number: int) -> None:
         # No patience: a request that is refused counts as failed.
-        client = Client(address, patience=0.0)
+        client = Client(address, timeout=PATIENCE, patience=0.0)
         turn = number
         while time.perf_counter() - start < seconds:
             begun = time.perf_counter()
             try:
-                client.detect(pictures[turn % len(pictures)], threshold=0.5)
+                client.detect(pictures[turn % len(pictures)])
                 latencies.append(time.perf_counter() - begun)
             except TenetError as error:
                 failed.append(str(error))
@@ -118,14 +110,24 @@ def measure(address: str, clients: int, seconds: float) -> Load:
     return Load(clients, time.perf_counter() - start, latencies, failed)
 
 
-def _jpeg(seed: int) -> bytes:
-    import numpy as np
-    from PIL import Image
+def photographs() -> list[bytes]:
+    """The demonstration's photographs as files, without the collage of them."""
+    from tenet.demo import FOLDER
 
-    pixels = np.random.default_rng(seed).integers(0, 256, (240, 320, 3), dtype=np.uint8)
-    stream = io.BytesIO()
-    Image.fromarray(pixels).save(stream, "JPEG")
-    return stream.getvalue()
+    paths = sorted(path for path in FOLDER.iterdir() if path.suffix in (".jpg", ".png"))
+    return [path.read_bytes() for path in paths if path.stem != "collage"]
+
+
+def _teach(client: "Client") -> str:
+    """Show the service what the demonstration shows; what that is, in words."""
+    from tenet.demo import SCENES
+
+    shots = {shot for scene in SCENES for shot in scene.shots}
+    names = sorted({shot.name for shot in shots})
+    for name in names:
+        own = [(shot.path, shot.box) for shot in shots if shot.name == name]
+        client.register(name, own)
+    return f"{len(names)} classes, {len(shots)} shots"
 
 
 def _memory(pid: int) -> str:

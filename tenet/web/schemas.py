@@ -12,6 +12,42 @@ Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Format = Literal["coco", "yolo", "voc", "csv"]
 
 
+_SHOT: dict[str, Any] = {
+    "id": 1,
+    "number": 0,
+    "thing": [118.0, 140.0],
+    "picture": [640, 480],
+    "scene_box": [20.0, 31.0, 138.0, 171.0],
+}
+_CLASS: dict[str, Any] = {
+    "name": "pinecone",
+    "colour": "#3cc3b4",
+    "shots": [_SHOT],
+    "verdict": "good",
+    "sentence": "pinecone: good",
+    "notes": [],
+    "added": 1,
+}
+_HIT: dict[str, Any] = {
+    "class": "pinecone",
+    "score": 0.91,
+    "box": [100.0, 120.0, 170.0, 180.0],
+    "shot": 0,
+    "shot_id": 1,
+}
+_PICTURE: dict[str, Any] = {"name": "forest.jpg", "width": 640, "height": 480, "detections": [_HIT]}
+_JOB: dict[str, Any] = {
+    "id": "0123456789abcdef",
+    "state": "waiting",
+    "message": "",
+    "created": 1760000000.0,
+    "total": 200,
+    "done": 40,
+    "failed": 1,
+    "options": {"threshold": 0.25, "classes": ["pinecone"]},
+}
+
+
 class Plain(BaseModel):
     """Settings of all: unknown fields are refused, aliases are for Python alone."""
 
@@ -43,6 +79,8 @@ class ShotInfo(Plain):
 
 class ClassInfo(Plain):
     """A class, and how well the detector knows it."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_CLASS]})
 
     name: Name
     colour: str = Field(description="of its boxes", examples=["#3cc3b4"])
@@ -97,6 +135,20 @@ class PictureFailed(Plain):
 class Found(Plain):
     """What was found in the pictures of a request."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "model": "tenet_lite0",
+                    "threshold": 0.25,
+                    "classes": ["pinecone"],
+                    "pictures": [_PICTURE],
+                    "failed": [],
+                }
+            ]
+        }
+    )
+
     model: str
     threshold: float
     classes: list[str]
@@ -136,6 +188,12 @@ class Explained(Plain):
 class ExportRequest(Plain):
     """Results to be made into a file."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"format": "csv", "threshold": 0.3, "classes": ["pinecone"], "pictures": [_PICTURE]}]
+        }
+    )
+
     format: Format
     threshold: Score = 0.0
     classes: list[Name] = Field(max_length=20_000)
@@ -144,6 +202,8 @@ class ExportRequest(Plain):
 
 class JobInfo(Plain):
     """A job and how far it is."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_JOB]})
 
     id: str
     state: Literal["loading", "waiting", "done", "failed"]

@@ -49,6 +49,8 @@ def listen(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        # From now on who comes waits: the address is told before the app is up.
+        listening.listen(1024)
     except OSError as error:
         listening.close()
         raise InputError(

@@ -48,7 +48,13 @@ def browser() -> Iterator[Any]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=CHROMIUM,
-            args=["--no-sandbox", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"],
+            # Root has no sandbox, a container little shared memory, and neither has a camera.
+            args=[
+                "--no-sandbox",
+                "--disable-dev-shm-usage",
+                "--use-fake-device-for-media-stream",
+                "--use-fake-ui-for-media-stream",
+            ],
         )
         yield browser
         browser.close()
@@ -68,7 +74,9 @@ def postgresql() -> Iterator[str]:
     port, data = free_port(), f"{folder}/data"
     run = {"user": user, "cwd": folder, "check": True, "stdout": subprocess.DEVNULL, "timeout": 60}
     try:
-        subprocess.run([homes[-1] / "initdb", "-D", data, "-A", "trust", "-U", "tenet", "-N"], **run)
+        # The C locale is on every machine; others may not be made.
+        kind = ["-A", "trust", "-U", "tenet", "-N", "--locale=C", "-E", "UTF8"]
+        subprocess.run([homes[-1] / "initdb", "-D", data, *kind], **run)
         listen = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
         control = [homes[-1] / "pg_ctl", "-D", data, "-l", f"{folder}/log", "-w"]
         subprocess.run([*control, "-o", listen, "start"], **run)

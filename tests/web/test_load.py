@@ -22,6 +22,6 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.mark.parametrize("clients", [1, 8, 64])
 def test_no_request_is_lost(address: str, clients: int) -> None:
-    load = measure(address, clients, 2.0)
+    load = measure(address, clients, 2.0, [file("red", seed) for seed in range(4)])
     assert load.failed == []
     assert len(load.latencies) >= clients

@@ -1,6 +1,5 @@
 """What the service refuses and survives: a full queue, too much, other sites, no token, the unexpected."""
 
-import json
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from starlette.testclient import TestClient
 from web_parts import file, png
 
 from tenet.bank import ClassBank
+from tenet.web import schemas
 
 # ---- the queue
 
@@ -299,4 +299,12 @@ def test_the_description_is_complete(client: TestClient) -> None:
             assert operation.get("description"), (method, path)
             if path.startswith("/v1"):
                 assert {"422", "503"} <= set(operation["responses"]), (method, path)
-    assert "example" in json.dumps(described)
+    examples = {
+        name: schema["examples"]
+        for name, schema in described["components"]["schemas"].items()
+        if "examples" in schema
+    }
+    assert {"ClassInfo", "Found", "JobInfo", "ExportRequest"} <= set(examples)
+    for name, given in examples.items():
+        for one in given:
+            getattr(schemas, name).model_validate(one)
