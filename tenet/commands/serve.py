@@ -30,11 +30,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--token", metavar="TEXT", help="demand it of every request (default: TENET_TOKEN)")
     parser.add_argument("--model", metavar="NAME", help="another model than the one that comes with tenet")
+    parser.add_argument(
+        "--batch",
+        type=_number,
+        default=4,
+        help="most pictures looked at together; 1 takes the least memory (default %(default)s)",
+    )
     parser.add_argument("--no-browser", action="store_true", help="do not open the page")
 
 
 def run(args: argparse.Namespace) -> int:
     try:
+        from tenet.web.limits import Limits
         from tenet.web.safety import check_token
         from tenet.web.server import serve
     except ImportError as error:
@@ -51,8 +58,15 @@ def run(args: argparse.Namespace) -> int:
 
             webbrowser.open(address)
 
-    serve(Tenet.load(args.model), args.host, args.port, args.store, token, began)
+    limits = Limits(batch=args.batch)
+    serve(Tenet.load(args.model), args.host, args.port, args.store, token, began, limits)
     return 0
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 64:
+        raise argparse.ArgumentTypeError(f"expected a number of pictures from 1 to 64, got {text!r}")
+    return int(text)
 
 
 def _port(text: str) -> int:

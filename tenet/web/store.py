@@ -60,6 +60,11 @@ class ClassStore:
             rows = connection.execute(sql.select(*columns).order_by(classes.c.id)).all()
         return revision, [ClassHead(*row) for row in rows]
 
+    def count(self) -> int:
+        """How many classes there are."""
+        with self.database.reading() as connection:
+            return int(connection.execute(sql.select(sql.func.count()).select_from(classes)).scalar_one())
+
     def head(self, name: str) -> ClassHead | None:
         """A class by its name."""
         columns = (classes.c.id, classes.c.name, classes.c.version, classes.c.fingerprint)

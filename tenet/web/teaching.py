@@ -150,7 +150,7 @@ class Teacher:
     def _check_room(self, name: str, head: ClassHead | None, count: int) -> None:
         if count > self._limits.shots:
             raise TooLargeError(f"{name}: expected at most {self._limits.shots} shots, got {count}")
-        if head is None and len(self._library.snapshot().names) >= self._limits.classes:
+        if head is None and self._store.count() >= self._limits.classes:
             raise TooLargeError(f"{name}: the store has {self._limits.classes} classes and takes no more")
 
     def _encode(self, shots: Sequence[StoredShot]) -> StoredClass:

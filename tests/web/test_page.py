@@ -124,6 +124,13 @@ def test_teach_detect_slide_explain_export_reload(
     coco = json.loads(Path(waiting.value.path()).read_text())
     assert len(coco["annotations"]) == 2
     assert {one["file_name"] for one in coco["images"]} == {"query.png", "empty.png"}
+    for layout, files in (("yolo", "labels/query.txt"), ("voc", "Annotations/query.xml")):
+        with page.expect_download() as waiting:
+            page.select_option("#export", layout)
+        assert files in zipfile.ZipFile(waiting.value.path()).namelist()
+    with page.expect_download() as waiting:
+        page.select_option("#export", "csv")
+    assert Path(waiting.value.path()).read_text().count("\n") == 3
     with page.expect_download() as waiting:
         page.click("#bank-export")
     bank = tmp_path / "saved.bank"
@@ -157,6 +164,34 @@ def test_shots_are_added_renamed_and_removed(page: Any, pictures: dict[str, Path
     page.fill("#ask-input", "<b>stone")
     page.keyboard.press("Enter")
     page.wait_for_selector(".class h3:has-text('<b>stone')")
+
+
+def drop(page: Any, target: str, picture: Path) -> None:
+    """As if a file were dragged onto the page and let go."""
+    given = page.evaluate_handle(
+        """([content, name]) => {
+            const carried = new DataTransfer();
+            carried.items.add(new File([new Uint8Array(content)], name, { type: "image/png" }));
+            return carried;
+        }""",
+        [list(picture.read_bytes()), picture.name],
+    )
+    page.dispatch_event(target, "drop", {"dataTransfer": given})
+
+
+def test_pictures_are_dropped(page: Any, pictures: dict[str, Path]) -> None:
+    page.wait_for_selector("text=It knows nothing yet")
+    drop(page, "#teach-drop", pictures["teach"])
+    opened(page)
+    draw(page, THING)
+    page.fill("#editor-name", "brick")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".class .shot img")
+    drop(page, "#find-drop", pictures["query"])
+    until(page, "document.querySelectorAll('svg.boxes g').length === 2")
+    # Once there is a picture, another may be dropped anywhere beside it.
+    drop(page, "#stage", pictures["empty"])
+    until(page, "document.querySelectorAll('.tile').length === 2")
 
 
 def test_several_boxes_on_one_picture(page: Any, pictures: dict[str, Path]) -> None:

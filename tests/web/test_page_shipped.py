@@ -62,5 +62,8 @@ def on_a_phone(browser: Any, served: Served, picture: Path) -> None:
     page.locator("label.switch:has(#attention)").click()
     page.wait_for_selector(".hit figcaption:has-text('cosine')")
     until(page, "!document.querySelector('#found').textContent.includes('explaining')")
+    page.locator("#threshold").fill("0.25")
+    # What was explained is remembered.
+    page.wait_for_selector(".hit:first-child figcaption:has-text('cosine')")
     shot(page, "shipped-phone")
     context.close()

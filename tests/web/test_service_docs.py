@@ -10,6 +10,7 @@ import pytest
 from served import ROOT, Served
 from web_parts import fake_model
 
+from tenet.cli import build_parser
 from tenet.demo import FOLDER
 from tenet.web.app import create_app
 from tenet.web.limits import Limits
@@ -76,3 +77,19 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert f"{limits.open_requests}, together {limits.open_bytes // megabyte} MB" in table
     assert f"{limits.shots} shots; {limits.classes:,} classes" in table
     assert f"{limits.waiting} pictures" in table
+
+
+def test_the_options_are_those_of_the_command() -> None:
+    asked = vars(build_parser("serve").parse_args(["serve"]))
+    assert asked["batch"] == Limits().batch
+    table = TEXT.split("## Configuration")[1].split("\n\n")[1]
+    for name in ("host", "port", "store", "batch"):
+        assert f"`--{name} {asked[name]}`" in table
+    assert all(f"`--{name.replace('_', '-')}" in table for name in set(asked) - {"command", "run"})
+
+
+def test_its_pictures_are_there() -> None:
+    shown = re.findall(r'(?:src="|\]\()(images/[^")]+)', TEXT)
+    assert len(shown) == 2
+    for name in shown:
+        assert 10_000 < (ROOT / "docs" / name).stat().st_size < 300_000, name
