@@ -11,7 +11,7 @@ from web_parts import BOX, file
 from tenet.client import Client, ServiceRefusedError
 from tenet.errors import DataError
 
-SECONDS = 10.0
+SECONDS = 7.0
 WRITERS = 3
 
 
