@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--batch",
         type=_number,
         default=4,
-        help="most pictures looked at together; 1 takes the least memory (default %(default)s)",
+        help="most pictures looked at together (default %(default)s)",
     )
     parser.add_argument("--no-browser", action="store_true", help="do not open the page")
 
