@@ -23,8 +23,9 @@ from tenet.models.backbones import Backbone, Stages
 from tenet.models.backbones.base import PAD_MULTIPLE
 from tenet.ops import roi_align
 
-REGIONS_AT_ONCE, PICTURES_AT_ONCE = 128, 16
-"""How many pass the network together: more would need more memory and save no time."""
+REGIONS_AT_ONCE, PIXELS_AT_ONCE = 128, 2**20
+"""How many regions, or pixels of pictures, pass the network together: more would need more memory and save
+no time."""
 RAW_SAMPLES = 8
 """Samples along each side of a region over which the frozen map is averaged for the cosine prior."""
 
@@ -167,11 +168,11 @@ def _equal_sizes(images: list[Tensor]) -> list[list[int]]:
             raise InputError(f"picture {i}: expected an RGB tensor of shape (3, H, W), got {came}")
         _check_values(i, image)
         groups.setdefault(tuple(image.shape), []).append(i)
-    return [
-        group[start : start + PICTURES_AT_ONCE]
-        for group in groups.values()
-        for start in range(0, len(group), PICTURES_AT_ONCE)
-    ]
+    parts = []
+    for (_, height, width), group in groups.items():
+        at_once = max(1, PIXELS_AT_ONCE // (height * width))
+        parts += [group[start : start + at_once] for start in range(0, len(group), at_once)]
+    return parts
 
 
 def _check_values(i: int, image: Tensor) -> None:
