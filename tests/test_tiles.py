@@ -103,9 +103,21 @@ def test_size_as_asked() -> None:
     assert min(plan_views((9000, 10), seen, 480)[0].size) == LEAST_SIDE
 
 
+def test_thorough_looks_twice_around_the_size_of_auto() -> None:
+    seen = [[SeenSize((50, 50), (640, 480))], [SeenSize((60, 50), (640, 480))]]
+    [once] = plan_views((640, 480), seen)
+    smaller, larger = plan_views((640, 480), seen, "thorough")
+    assert smaller.labels == larger.labels == once.labels
+    assert smaller.part == larger.part == once.part
+    assert smaller.size[0] < once.size[0] < larger.size[0]
+    assert abs(smaller.size[0] * larger.size[0] - once.size[0] ** 2) < 4 * once.size[0]
+    small = [[SeenSize((20, 20), (4000, 3000))]]
+    assert plan_views((4000, 3000), small, "thorough") == plan_views((4000, 3000), small)  # tiles stay
+
+
 @pytest.mark.parametrize("size", ["large", 0, -3, 10**6, 3.5, True, None])
 def test_a_size_that_is_none_is_refused(size: object) -> None:
-    with pytest.raises(InputError, match="size: expected 'auto', 'original' or a longer side"):
+    with pytest.raises(InputError, match="size: expected 'auto', 'thorough', 'original' or a longer side"):
         plan_views((100, 100), [[SeenSize((5, 5))]], size)  # type: ignore[arg-type]
 
 

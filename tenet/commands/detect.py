@@ -46,7 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--classes", type=names, metavar="A,B", help="only these classes of the bank")
     parser.add_argument(
-        "--size", type=working_size, default="auto", metavar="auto|N|original", help="longer side, in pixels"
+        "--size",
+        type=working_size,
+        default="auto",
+        metavar="auto|thorough|N|original",
+        help="longer side, in pixels",
     )
     parser.add_argument("--no-tiles", action="store_true", help="never cut a large picture into tiles")
     parser.add_argument(
@@ -59,11 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def working_size(text: str) -> int | str:
-    """`auto`, `original`, or a number of pixels."""
-    if text in ("auto", "original"):
+    """`auto`, `thorough`, `original`, or a number of pixels."""
+    if text in ("auto", "thorough", "original"):
         return text
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected auto, original or a number of pixels, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected auto, thorough, original or a number, got {text!r}")
     return int(text)
 
 

@@ -37,7 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=int, default=0, metavar="N", help="only N test pictures of each set")
     parser.add_argument("--min-side", type=float, default=24, help="least side of a shot, px (default: 24)")
     parser.add_argument("--bare", action="store_true", help="show crops without their pictures")
-    parser.add_argument("--size", default="auto", help="working size: auto, original or px (default: auto)")
+    parser.add_argument(
+        "--size", default="auto", help="working size: auto, thorough, original or px (default: auto)"
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="write trial.json and reliability.png there")
     parser.add_argument("--json", metavar="FILE", help="write the figures as JSON; - is stdout")
     add_results_argument(parser)

@@ -33,9 +33,12 @@ LEAST_SIDE = 32
 """Pixels that either side of a working picture has at least, so that a panorama is not a line."""
 LEAST_SIZE, MOST_SIZE = 64, 2048
 """Limits of a longer side that the user asks for."""
+THOROUGH = (0.8, 1.25)
+"""`thorough` looks twice, at the working size of `auto` times each of these."""
+WORDS = ("auto", "thorough", "original")
 
 Size = int | str
-"""`auto`, `original`, or the longer side of the working picture in pixels."""
+"""One of `WORDS`, or the longer side of the working picture in pixels."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ class View:
 
 def check_size(size: Size) -> None:
     """Refuse a `size` that is none."""
-    if size in ("auto", "original"):
+    if size in WORDS:
         return
     if (
         isinstance(size, bool)
@@ -93,8 +96,8 @@ def check_size(size: Size) -> None:
         or not LEAST_SIZE <= size <= MOST_SIZE
     ):
         raise InputError(
-            f"size: expected 'auto', 'original' or a longer side of {LEAST_SIZE} to {MOST_SIZE} px, "
-            f"got {size!r}"
+            f"size: expected {', '.join(map(repr, WORDS))} or a longer side of {LEAST_SIZE} to {MOST_SIZE} "
+            f"px, got {size!r}"
         )
 
 
@@ -109,14 +112,15 @@ def plan_views(
     every = tuple(range(len(seen)))
     if size == "original":
         return [_whole(picture, every, min(max(picture), MOST_SIZE))]
-    if size != "auto":
+    if size not in WORDS:
         return [_whole(picture, every, int(size))]
+    factors = THOROUGH if size == "thorough" else (1.0,)
     cut = {label for label in every if tiles and needs_tiles(picture, seen[label])}
     views: list[View] = []
     wanted = {label: _wanted(picture, seen[label]) for label in every if label not in cut}
     for labels in _groups(wanted, ALIKE):
         longer = math.exp(sum(math.log(wanted[label]) for label in labels) / len(labels))
-        views.append(_whole(picture, labels, longer))
+        views += [_whole(picture, labels, longer * factor) for factor in factors]
     sides = {label: expected_side(picture, seen[label]) for label in cut}
     for labels in _groups(sides, ALIKE_TILED, MOST_TILED_GROUPS):
         views += _tiled(picture, labels, [one for label in labels for one in seen[label]])

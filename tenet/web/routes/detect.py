@@ -32,7 +32,10 @@ Classes = Annotated[
 Threshold = Annotated[float | None, Form(ge=0, le=1, description="least score; without it the model's own")]
 Size = Annotated[
     str,
-    Form(pattern=r"^(auto|original|[0-9]{2,4})$", description="auto, original, or the longer side in pixels"),
+    Form(
+        pattern=r"^(auto|thorough|original|[0-9]{2,4})$",
+        description="auto, thorough, original, or the longer side in pixels",
+    ),
 ]
 Tiles = Annotated[bool, Form(description="whether a large picture with small things may be cut into tiles")]
 Limit = Annotated[int, Form(ge=1, le=1000, description="most detections of a picture")]
