@@ -156,23 +156,50 @@ def test_parts_of_a_trial_are_the_whole(tmp_path: Path) -> None:
     assert (again.pictures == whole.pictures).all()
 
 
-def test_a_calibration_is_judged_on_pictures_that_did_not_fit_it() -> None:
-    """What is right in the other half changes how the curve is judged, and never the curve."""
+def test_each_half_is_judged_by_the_other() -> None:
+    """What is right in a half changes how the other's curve is judged, and never that half's own."""
     rng = np.random.default_rng(1)
     trial = make_trial(rng.random(400).tolist(), (rng.random(400) < 0.3).tolist())
     held = judge_calibration([trial])
-    fitted_on, judged_on = held.fitted_on["set"], held.judged_on["set"]
-    assert not set(fitted_on) & set(judged_on)
-    assert held.calibration == fit_calibration([trial.of_pictures(fitted_on)])
-    [judged] = held.trials
-    assert judged.tested == tuple(picture for picture in trial.tested if picture in judged_on)
-    raw = trial.of_pictures(judged_on).confidence.astype(np.float32)
-    assert np.allclose(judged.confidence, held.calibration(raw))
-    elsewhere = np.array([trial.tested[row] in judged_on for row in trial.pictures])
-    other = replace(trial, right=trial.right ^ elsewhere)
-    assert judge_calibration([other]).calibration == held.calibration
-    assert reliability(judge_calibration([other]).trials) != reliability(held.trials)
-    assert fit_calibration([other]) != fit_calibration([trial])
+    assert held.by == "picture"
+    one, other = (fold.judged_on["set"] for fold in held.folds)
+    assert sorted(one + other) == sorted(trial.tested)
+    assert not set(one) & set(other)
+    assert held.folds[0].calibration == fit_calibration([trial.of_pictures(other)])
+    raw = trial.of_pictures(one).confidence.astype(np.float32)
+    assert np.allclose(held.trials[0].confidence, held.folds[0].calibration(raw))
+    changed = replace(
+        trial, right=trial.right ^ np.array([trial.tested[row] in one for row in trial.pictures])
+    )
+    again = judge_calibration([changed])
+    assert again.folds[0].calibration == held.folds[0].calibration
+    assert again.folds[1].calibration != held.folds[1].calibration
+    assert reliability(again.trials) != reliability(held.trials)
+
+
+def test_each_set_is_judged_by_the_others() -> None:
+    """A set's classes are held back: its own boxes change nothing in the curve that it is judged by."""
+    rng = np.random.default_rng(2)
+    trials = [
+        replace(make_trial(rng.random(90).tolist(), (rng.random(90) < share).tolist()), set_name=name)
+        for name, share in (("a", 0.2), ("b", 0.5), ("c", 0.8))
+    ]
+    held = judge_calibration(trials)
+    assert held.by == "set"
+    assert [list(fold.judged_on) for fold in held.folds] == [["a"], ["b"], ["c"]]
+    assert held.folds[1].calibration == fit_calibration([trials[0], trials[2]])
+    turned = replace(trials[1], right=~trials[1].right)
+    again = judge_calibration([trials[0], turned, trials[2]])
+    assert again.folds[1].calibration == held.folds[1].calibration
+    assert again.folds[0].calibration != held.folds[0].calibration
+
+
+def test_every_set_weighs_the_same_in_reliability() -> None:
+    """A set with a hundred times the boxes does not hide another's."""
+    many = make_trial([0.55] * 100, [True] * 100)  # 100 objects
+    few = make_trial([0.55, 0.01], [False, True])  # 1 object
+    _, (score, share, boxes) = reliability([many, few])
+    assert (round(score, 2), round(share, 2), boxes) == (0.55, 0.5, 101)
 
 
 def test_draws_of_a_set_share_its_halves() -> None:
@@ -180,8 +207,9 @@ def test_draws_of_a_set_share_its_halves() -> None:
     first = make_trial([0.9] * 5, [True] * 5)
     second = replace(first.of_pictures(first.tested[2:]), seed=1)
     held = judge_calibration([first, second])
-    fitted = set(held.fitted_on["set"])
-    assert not any(fitted & set(trial.tested) for trial in held.trials)
+    one, other = (set(fold.judged_on["set"]) for fold in held.folds)
+    assert [bool(one & set(trial.tested)) for trial in held.trials] == [True, True, False, False]
+    assert not any(other & set(trial.tested) for trial in held.trials[:2])
     assert halves([first, second]) == halves([second, first])
 
 

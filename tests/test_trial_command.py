@@ -36,10 +36,11 @@ def test_calibration_names_both_halves(written: list[Calibration], tmp_path: Pat
     words = ["trial", "--data", str(data), "--shots", "1", "--seeds", "0,1", "--min-side", "8"]
     assert main([*words, "--calibrate", "--out", str(out), "--results", str(tmp_path / "r.json")]) == 0
     document = json.loads((out / "trial.json").read_text())
-    fitted, judged = (set(document["judged"][part]["set"]) for part in ("fitted_on", "judged_on"))
-    assert fitted
-    assert judged
-    assert not fitted & judged
+    assert document["judged"]["by"] == "picture"
+    one, other = (set(fold["judged_on"]["set"]) for fold in document["judged"]["folds"])
+    assert one
+    assert other
+    assert not one & other
     assert [curve.to_json() for curve in written] == [document["calibration"]]
     assert (out / "reliability.png").read_bytes()[:4] == b"\x89PNG"
     record = read_record(tmp_path / "r.json")

@@ -1,8 +1,8 @@
 """Try a model as a user would: shots from annotated sets, then boxes in their other pictures.
 
 Goes through bank and predictor, with working sizes from the shots. Prints AP50 of each set, what scores are
-worth and how many false alarms there are. --calibrate fits a curve on one half of the pictures and shows
-those on the other half; then it fits one on all of them and writes it into the model's JSON file.
+worth and how many false alarms there are. --calibrate shows them for each set by a curve of the other sets
+(of a single set, by halves of its pictures); then it fits one on all and writes it into the model's JSON.
 
 examples:
   tenet trial --data my.json --shots 1,5
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--calibrate",
         action="store_true",
-        help="judge a curve of half the pictures on the other half; write that of all into the model's file",
+        help="judge each set by a curve of the others; write a curve of all into the model's file",
     )
 
 
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         rows = [(row["score"], row["right"], row["boxes"]) for row in document["reliability"]]
         title = f"{runtime.name}: what a score is worth"
         if args.calibrate:
-            title += ", on pictures that did not fit it"
+            title += f", each {document['judged']['by']} by a curve of the others"
         save_figure(draw_reliability(rows, title), args.out / "reliability.png")
     if args.json:
         emit_json(document, args.json)
@@ -115,7 +115,7 @@ def _worth(trials: "Sequence[Trial]", threshold: float) -> dict[str, Any]:
 
 
 def _calibrate(model: str | None, trials: "Sequence[Trial]") -> dict[str, Any]:
-    """Judge a curve of one half of the pictures on the other, then write the curve of all into the model."""
+    """Judge curves on what they did not see, then write the curve of all into the model."""
     from tenet.runtime.torch_runtime import write_calibration
     from tenet.trials.calibrating import fit_calibration, judge_calibration
 
@@ -125,11 +125,13 @@ def _calibrate(model: str | None, trials: "Sequence[Trial]") -> dict[str, Any]:
     return {
         "calibration": shipped.to_json(),
         "judged": {
-            "calibration": held.calibration.to_json(),
-            "fitted_on": held.fitted_on,
-            "judged_on": held.judged_on,
+            "by": held.by,
+            "folds": [
+                {"judged_on": fold.judged_on, "calibration": fold.calibration.to_json()}
+                for fold in held.folds
+            ],
         },
-        **_worth(held.trials, held.calibration.threshold),
+        **_worth(held.trials, shipped.threshold),
     }
 
 
@@ -194,7 +196,7 @@ def _table(document: dict[str, Any]) -> str:
         if len(means) > 1:
             lines.append(f"{shots:<6} {'mean':<16} {100 * sum(means) / len(means):.1f}")
     if "judged" in document:
-        lines.append("on the half of the pictures that did not fit the curve:")
+        lines.append(f"each {document['judged']['by']} by a curve of the others:")
     share, alarms = document["false_alarms_per_look"], document["false_alarms_per_picture"]
     lines.append(
         f"at the threshold {document['threshold']:.2f}: {share:.2f} false alarms for each class that"

@@ -5,8 +5,9 @@ every set with the same weight, made of a few points. The threshold is the proba
 F1 over the sets is best, among those with few false alarms: people mind most what is found where there is
 nothing.
 
-A curve that is shown on the boxes that made it flatters itself. `judge_calibration` fits on one half of the
-pictures and looks at the other; what ships is fitted on all.
+A curve that is shown on the boxes that made it flatters itself. `judge_calibration` judges every set, and so
+its classes, by a curve that the other sets made; a single set is judged half by half of its pictures. What
+ships is fitted on all.
 """
 
 import hashlib
@@ -35,10 +36,14 @@ def fit_calibration(trials: Sequence[Trial]) -> Calibration:
         raise InputError("calibration: expected trials with at least one right box, got none")
     raw = np.concatenate([trial.confidence for trial in trials])
     right = np.concatenate([trial.right for trial in trials]).astype(np.float64)
-    weight = np.concatenate([np.full(len(t.confidence), 1 / max(t.objects, 1)) for t in trials])
-    points, probabilities = isotonic(raw, right, weight)
+    points, probabilities = isotonic(raw, right, _weights(trials))
     curve = Calibration(tuple(points.tolist()), tuple(probabilities.tolist()), 0.5)
     return Calibration(curve.raw, curve.probability, best_threshold(trials, curve))
+
+
+def _weights(trials: Sequence[Trial]) -> Floats:
+    """Of each box, so that every trial counts the same however many objects it has."""
+    return np.concatenate([np.full(len(t.confidence), 1 / max(t.objects, 1)) for t in trials])
 
 
 def isotonic(x: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats]:
@@ -81,26 +86,44 @@ def calibrated(trials: Sequence[Trial], curve: Calibration) -> list[Trial]:
 
 
 @dataclass(frozen=True)
-class Held:
-    """A calibration that was fitted on one half of the pictures and is judged on the other.
-
-    fitted_on, judged_on  name of set → ids of its pictures
-    trials                what was found in `judged_on`, with calibrated scores
-    """
+class Fold:
+    """What a curve was judged on, without having been fitted on it: name of set → ids of pictures."""
 
     calibration: Calibration
-    fitted_on: dict[str, list[str]]
     judged_on: dict[str, list[str]]
+
+
+@dataclass(frozen=True)
+class Held:
+    """Every trial with scores from a curve that did not see it; `by`: set or picture was held back."""
+
+    by: str
+    folds: list[Fold]
     trials: list[Trial]
 
 
 def judge_calibration(trials: Sequence[Trial]) -> Held:
-    """Fit on one half of each set's pictures, whatever the draws of shots, and judge on the other."""
-    fitted_on, judged_on = halves(trials)
-    fitted = [trial.of_pictures(frozenset(fitted_on[trial.set_name])) for trial in trials]
-    curve = fit_calibration(fitted)
-    judged = [trial.of_pictures(frozenset(judged_on[trial.set_name])) for trial in trials]
-    return Held(curve, fitted_on, judged_on, calibrated(judged, curve))
+    """Judge each set by a curve of the others, or a single set half by half, whatever the draws of shots."""
+    sets = sorted({trial.set_name for trial in trials})
+    if len(sets) > 1:
+        pictures = {
+            name: sorted({p for t in trials if t.set_name == name for p in t.tested}) for name in sets
+        }
+        parts = [{name: pictures[name]} for name in sets]
+    else:
+        parts = list(halves(trials))
+    folds, judged = [], []
+    for number, part in enumerate(parts):
+        others = [other for place, other in enumerate(parts) if place != number]
+        curve = fit_calibration([kept for other in others for kept in _within(trials, other)])
+        folds.append(Fold(curve, part))
+        judged += calibrated(_within(trials, part), curve)
+    return Held("set" if len(sets) > 1 else "picture", folds, judged)
+
+
+def _within(trials: Sequence[Trial], part: dict[str, list[str]]) -> list[Trial]:
+    """What the trials found in these pictures of these sets."""
+    return [t.of_pictures(frozenset(part[t.set_name])) for t in trials if t.set_name in part]
 
 
 def halves(trials: Sequence[Trial]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
@@ -139,14 +162,17 @@ def false_alarms_in_a_picture(trials: Sequence[Trial], threshold: float) -> floa
 
 
 def reliability(trials: Sequence[Trial]) -> list[tuple[float, float, int]]:
-    """For each tenth of the scores: (mean score, share of right boxes, how many boxes)."""
+    """For each tenth of the scores: (mean score, share of right boxes, how many boxes); every set has the
+    same weight, as in `fit_calibration`."""
     scores = np.concatenate([trial.confidence for trial in trials])
-    right = np.concatenate([trial.right for trial in trials])
+    right = np.concatenate([trial.right for trial in trials]).astype(np.float64)
+    weight = _weights(trials)
     rows = []
     for low, high in pairwise(BINS.tolist()):
         inside = (scores >= low) & (scores < high if high < 1 else scores <= 1)
         if inside.any():
-            rows.append((float(scores[inside].mean()), float(right[inside].mean()), int(inside.sum())))
+            mean, share = (float(np.average(x[inside], weights=weight[inside])) for x in (scores, right))
+            rows.append((mean, share, int(inside.sum())))
     return rows
 
 
