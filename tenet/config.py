@@ -301,6 +301,9 @@ class HeadConfig:
     regions: str = "per_class"
     """`per_class`: each class is compared with its own proposals. `union`: with all of them, which
     are then encoded once."""
+    relation_weight: float = 1.0
+    """What the relation head's log-odds count beside the cosine prior when pictures are looked at; training
+    takes them whole."""
     objectness_power: float = 0.0
     """The RPN's probability to this power multiplies the score."""
     described: int = 0
@@ -336,6 +339,7 @@ class HeadConfig:
             )
         if self.kind == "none" and not self.cosine_prior:
             raise ConfigError("head.kind = none leaves nothing to score with; set head.cosine_prior = true")
+        _between("head.relation_weight", self.relation_weight, 0, 1)
         if self.competing and self.regions != "union":
             raise ConfigError(
                 "head.competing compares every region with every class; set head.regions = union"

@@ -177,7 +177,9 @@ def tenet_lite(encoder: str) -> ModelConfig:
             regions="union",
             spatial_size=5,
             described=64,
-            objectness_power=0.5,
+            relation_weight=0.5,
+            objectness_power=0.25,
+            quality_power=2.0,
         ),
     )
 

@@ -5,6 +5,7 @@ the model also learns what surrounds things, for shots that are bare crops.
 
 examples:
   tenet pack runs/track_a --out my_model --data-root data
+  tenet pack runs/track_a --out my_model --data-root data --set model.head.objectness_power=0.25
   tenet detect my.bank pictures --model my_model.json
 """
 
@@ -18,16 +19,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the model, without a suffix")
     parser.add_argument("--data-root", type=Path, metavar="DIR", help="where the recipe's training data are")
+    parser.add_argument(
+        "--set",
+        dest="overrides",
+        action="append",
+        default=[],
+        metavar="A.B=VALUE",
+        help="change a setting of the model that has no parameters",
+    )
     parser.add_argument("--no-data", action="store_true", help="do without the training data")
 
 
 def run(args: argparse.Namespace) -> int:
     from tenet.engine.checkpoint import find, load
     from tenet.engine.meta_train import episode_source
-    from tenet.engine.pack import pack
+    from tenet.engine.pack import pack, with_settings
     from tenet.recipe import data_root
 
-    checkpoint = load(find(args.run_folder))
+    checkpoint = with_settings(load(find(args.run_folder)), args.overrides)
     source = None if args.no_data else episode_source(checkpoint.recipe, data_root(args.data_root))[0]
     path = pack(checkpoint, args.out, source)
     size = path.with_suffix(".safetensors").stat().st_size

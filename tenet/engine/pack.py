@@ -4,6 +4,8 @@ The frozen encoder's weights come with its own package and are not in the file. 
 picture has no surroundings: cells of training pictures that cover no object stand for them.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -15,6 +17,8 @@ from tenet.engine.checkpoint import Checkpoint, restore_detector, write_checkpoi
 from tenet.models.detector import TENET
 from tenet.models.objectness import NEGATIVE_IOU, cell_statistics
 from tenet.models.targets import best_iou
+from tenet.recipe import Recipe
+from tenet.settings import override
 
 EPISODES = 48
 SMALL = 1024
@@ -42,6 +46,14 @@ def pack(checkpoint: Checkpoint, out: Path, source: EpisodeSource | None = None)
         checkpoint.metrics,
         checkpoint.calibration,
     )
+
+
+def with_settings(checkpoint: Checkpoint, overrides: Sequence[str]) -> Checkpoint:
+    """The same parameters with other settings, `model.a.b=value`, such as powers of the score."""
+    table = checkpoint.recipe.to_dict()
+    for assignment in overrides:
+        table = override(table, assignment)
+    return replace(checkpoint, recipe=Recipe.from_dict(table))
 
 
 def _half(name: str, tensor: Tensor) -> Tensor:

@@ -285,7 +285,10 @@ class TENET(nn.Module):
         relation: Relation = self.relation_head(
             Described(regions.phi, regions.local), Described(classes.phi, classes.psi), classes.mask
         )
-        return relation if prior is None else relation._replace(logits=relation.logits + prior)
+        if prior is None:
+            return relation
+        weight = 1.0 if self.training else self.config.head.relation_weight
+        return relation._replace(logits=weight * relation.logits + prior)
 
     def _score(self, logits: Tensor, proposals: Proposals) -> Tensor:
         """(E, K, P) in [0, 1]; padding scores 0."""

@@ -10,7 +10,8 @@ from tiny_runs import tiny_recipe, train
 
 from tenet.cli import main
 from tenet.engine.checkpoint import find, load, restore_detector
-from tenet.errors import WeightsError
+from tenet.engine.pack import with_settings
+from tenet.errors import ConfigError, WeightsError
 from tenet.predictor import Tenet
 from tenet.structures import Shot
 
@@ -61,3 +62,13 @@ def test_a_changed_file_is_refused(packed: tuple[Path, Path], tmp_path: Path) ->
     weights.write_bytes(weights.read_bytes()[:-9] + b"\0" * 9)
     with pytest.raises(WeightsError, match="truncated or changed"):
         Tenet.load(tmp_path / "copy.json")
+
+
+def test_settings_without_parameters_can_be_changed(packed: tuple[Path, Path]) -> None:
+    checkpoint = load(find(packed[0]))
+    other = with_settings(checkpoint, ["model.head.objectness_power=0.125"])
+    assert other.recipe.model.head.objectness_power == 0.125
+    assert other.tensors is checkpoint.tensors
+    assert with_settings(checkpoint, []).recipe == checkpoint.recipe
+    with pytest.raises(ConfigError, match="objectnes"):
+        with_settings(checkpoint, ["model.head.objectnes_power=0.125"])

@@ -365,3 +365,27 @@ def test_imagenet_weights_of_a_resnet_are_not_shipped() -> None:
         build_detector(config)
     with pytest.raises(WeightsError, match="found none"):
         build_detector(replace(TINY, encoder=replace(TINY.encoder, weights="no/such/file.pth")))
+
+
+def test_the_relation_counts_as_much_as_it_should_beside_the_prior() -> None:
+    """Weight 0 is the prototype's score, 1 the sum; training takes the relation whole."""
+    torch.manual_seed(0)
+    base = replace(TINY, head=replace(TINY.head, cosine_prior=True, regions="union"))
+    detector = build_detector(base).eval()
+    assert detector.relation_head is not None
+    for layer in detector.relation_head.outputs():
+        torch.nn.init.normal_(layer.weight)
+    image = detector.encode_images([picture()])
+    classes = detector.encode_supports(make_supports([[0], [1, 2]]))
+    regions = detector._describe(image, torch.tensor([[[[8.0, 8, 60, 60], [30, 20, 90, 80]]]]))
+    logits = {}
+    for weight in (0.0, 0.5, 1.0):
+        detector.config = replace(base, head=replace(base.head, relation_weight=weight))
+        logits[weight] = detector._relate(regions, classes).logits
+    assert detector.cosine_prior is not None
+    assert torch.allclose(logits[0.0], detector.cosine_prior(regions.raw, classes.raw, classes.mask))
+    assert not torch.allclose(logits[0.0], logits[1.0])
+    assert torch.allclose(logits[0.5], (logits[0.0] + logits[1.0]) / 2, atol=1e-5)
+    detector.config = replace(base, head=replace(base.head, relation_weight=0.0))
+    detector.training = True  # of the detector alone: dropout stays at rest
+    assert torch.allclose(detector._relate(regions, classes).logits, logits[1.0], atol=1e-4)
