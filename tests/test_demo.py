@@ -141,6 +141,25 @@ def test_words() -> None:
     assert sentence(Outcome(2, 0, 0, 1)) == "nothing is there, 1 false"
 
 
+def test_what_the_shipped_model_finds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The README's `make demo`: most coins, and hardly anything where there is nothing."""
+    assert main(["demo", "--out", str(tmp_path / "demo.png")]) == 0
+    rows = counts(capsys.readouterr().out)
+    assert rows["coins"]["right"] >= 12
+    assert rows["coins"]["false"] <= 5
+    assert rows["absent"]["false"] <= 1
+    with Image.open(tmp_path / "demo.png") as picture:
+        assert picture.width > 1000
+
+
+def counts(shown: str) -> dict[str, dict[str, int]]:
+    """The table of `tenet demo`: scene → column → number."""
+    columns = ("shots", "there", "found", "right", "missed", "false")
+    rows = {line.split()[0]: line.split()[1:7] for line in shown.splitlines() if line.strip()}
+    assert rows["scene"] == list(columns)
+    return {scene.name: dict(zip(columns, map(int, rows[scene.name]), strict=True)) for scene in SCENES}
+
+
 @pytest.fixture
 def _fake(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Tenet, "load", staticmethod(lambda name=None: Tenet(FakeRuntime())))
@@ -160,10 +179,8 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     assert main(["demo"]) == 0
     shown = capsys.readouterr().out
     assert registered == [("coin", 3), ("cat", 1), ("cup", 1), ("star", 1), ("cat", 1), ("cup", 1)]
-    rows = {line.split()[0]: line.split()[1:7] for line in shown.splitlines() if line.strip()}
-    assert rows["scene"] == ["shots", "there", "found", "right", "missed", "false"]
     for scene in SCENES:
-        shots, there, found, right, missed, false = map(int, rows[scene.name])
+        shots, there, found, right, missed, false = counts(shown)[scene.name].values()
         assert (shots, there) == (len(scene.shots), len(scene.truth))
         assert found == right + false
         assert there == right + missed
