@@ -172,9 +172,10 @@ class ClassBank:
         """Take in the classes of another bank of the same model. A class that both have gets the shots of
         both, each once, and is encoded again: those are returned."""
         if other.fingerprint != self.fingerprint:
+            where = "BANK" if other._file is None else other._file.path
             raise WeightsError(
-                f"merge: expected a bank of {_called(self._maker)}, got {_called(other._maker)}; rebuild "
-                "it first: `tenet classes BANK --rebuild`, or ClassBank.load(path, model, rebuild=True)"
+                f"merge: expected a bank of {_called(self._maker)}, got {_called(other._maker)}; rebuild it "
+                f"first: `tenet classes {where} --rebuild`, or ClassBank.load(path, model, rebuild=True)"
             )
         fresh, answers = {}, {}
         for name, stored in other._classes.items():
@@ -227,8 +228,8 @@ class ClassBank:
             return bank
         if not rebuild:
             raise WeightsError(
-                f"{path}: expected a bank of {_called(new)}, got one of {_called(old)}; rebuild it from its "
-                "stored shots: `tenet classes BANK --rebuild`, or rebuild=True in Python"
+                f"{path}: expected a bank of {_called(new)}, got one of {_called(old)}; load it with the "
+                "model that made it, or encode its stored shots anew with rebuild=True"
             )
         names: Iterable[str] = bank.names if progress is None else progress(bank.names, len(bank))
         bank._classes = {name: bank._encode(bank.shots(name)) for name in names}

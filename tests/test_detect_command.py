@@ -2,49 +2,44 @@
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
-from fake_bank import FakeBank, scene
+import safetensors
+from fake_bank import scene
 from fake_runtime import FakeRuntime
 from odd_files import png_header, write_video
 from PIL import Image
 
+from tenet.bank import ClassBank
 from tenet.cli import main
 from tenet.commands.detect_sources import find_sources
 from tenet.errors import DataError
-from tenet.looks.sizes import SeenSize
 from tenet.predictor import Tenet
 from tenet.results import from_coco, from_csv, from_voc, from_yolo
 
 RED, GREEN = (100, 120, 170, 180), (300, 200, 360, 270)
-SEEN = SeenSize((65, 65), (640, 480))
 CLASSES = ("red", "green")
 
 
 @pytest.fixture(autouse=True)
 def _fakes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The fake runtime for the network, and a bank file that says nothing but that it is there."""
-
-    class ClassBank:
-        @staticmethod
-        def load(path: Path, model: Tenet) -> FakeBank:
-            if not path.is_file():
-                raise DataError(f"{path}: expected a bank, but there is no such file")
-            return FakeBank(model.runtime, red=SEEN, green=SEEN)  # type: ignore[arg-type]
-
-    module = ModuleType("tenet.bank")
-    module.ClassBank = ClassBank  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "tenet.bank", module)
-    monkeypatch.setattr(Tenet, "load", staticmethod(lambda name=None: Tenet(FakeRuntime())))
+    """The fake runtime for the network, a bank that knows red and green, and three pictures."""
+    monkeypatch.setattr(Tenet, "load", staticmethod(lambda name=None: Tenet(FakeRuntime(name or "fake-1"))))
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "things.bank").write_bytes(b"")
     (tmp_path / "photos").mkdir()
-    Image.fromarray(scene(640, 480, ("red", RED), ("green", GREEN))).save("photos/both.png")
+    both = scene(640, 480, ("red", RED), ("green", GREEN))
+    Image.fromarray(both).save("photos/both.png")
+    bank = ClassBank(FakeRuntime())
+    bank.register("red", [(both, RED)])
+    bank.register("green", [(both, GREEN)])
+    bank.save("things.bank")
     Image.fromarray(scene(640, 480, ("green", GREEN))).save("photos/one.png")
     Image.fromarray(scene(640, 480)).save("photos/zero.png")
 
@@ -175,9 +170,142 @@ def test_all_files_fail(capsys: pytest.CaptureFixture[str]) -> None:
     assert not Path("found/results.json").exists()
 
 
-def test_no_bank(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["detect", "no.bank", "photos"]) == 1
-    assert "no.bank" in capsys.readouterr().err
+def half_a_bank() -> None:
+    whole = Path("things.bank").read_bytes()
+    Path("other.bank").write_bytes(whole[: len(whole) // 2])
+
+
+def a_picture() -> None:
+    Path("other.bank").write_bytes(Path("photos/one.png").read_bytes())
+
+
+def no_classes() -> None:
+    ClassBank(FakeRuntime()).save("other.bank")
+
+
+@pytest.mark.parametrize("command", ["detect", "explain"])
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: None, "no such file"),
+        (half_a_bank, "expected"),
+        (a_picture, "expected"),
+        (no_classes, "got an empty bank; register one: `tenet register other.bank NAME IMAGE`"),
+    ],
+    ids=["absent", "half", "picture", "empty"],
+)
+def test_a_bank_that_cannot_be_used_is_refused_before_the_model_is_loaded(
+    command: str,
+    make: Callable[[], None],
+    says: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loaded: list[object] = []
+    monkeypatch.setattr(Tenet, "load", staticmethod(lambda name=None: loaded.append(name)))
+    make()
+    assert main([command, "other.bank", "photos/one.png"]) == 1
+    out, err = capsys.readouterr()
+    assert (out, loaded) == ("", [])
+    assert err.startswith(f"tenet {command}: other.bank: ")
+    assert says in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["detect", "explain"])
+def test_a_bank_of_another_model_and_the_commands_that_help(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("things.bank").rename("my things.bank")
+    words = [command, "my things.bank", "photos/both.png"]
+    assert main([*words, "--model", "fake-2"]) == 1
+    err = capsys.readouterr().err
+    assert "expected a bank of model fake (fake-2), got one of fake (fake-1)" in err
+    assert "`--model NAME`" in err
+    assert err.count("\n") == 1
+    assert main([*words, "--model", "fake-1"]) == 0
+    [rebuild] = re.findall(r"`tenet (classes [^`]+)`", err)
+    assert main(shlex.split(rebuild)) == 0
+    assert main([*words, "--model", "fake-2"]) == 0
+
+
+def test_a_damaged_class_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    content = bytearray(Path("things.bank").read_bytes())
+    with safetensors.safe_open("things.bank", "np") as file:
+        colour = file.get_tensor("raw")[0].tobytes()
+    content[content.rindex(colour)] ^= 1
+    Path("things.bank").write_bytes(content)
+    assert main(["detect", "things.bank", "photos/both.png"]) == 1
+    assert "the file is damaged" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("where", ["photos", "things.bank/found.json"])
+def test_json_that_cannot_be_written_is_refused_before_the_work(
+    where: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["detect", "things.bank", "photos", "--json", where, "--out", "found"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("tenet detect: --json: expected a file that can be written")
+    assert not Path("found").exists()
+
+
+def test_json_that_fails_in_the_end_loses_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(document: object, where: str) -> None:
+        raise DataError(f"{where}: expected to write there, but it cannot be done (no space)")
+
+    monkeypatch.setattr("tenet.commands.detect.emit_json", full)
+    assert main(["detect", "things.bank", "photos", "--json", "a.json", "--out", "found"]) == 1
+    out, err = capsys.readouterr()
+    assert "3 found in 3 pictures" in out
+    assert "no space" in err
+    assert len(from_coco(json.loads(Path("found/results.json").read_text()))) == 3
+
+
+def test_a_folder_that_fails_in_the_end_loses_no_json(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object) -> list[str]:
+        raise DataError("found: expected to write there, but it cannot be done (no space)")
+
+    monkeypatch.setattr("tenet.commands.detect_output.Output.finish", full)
+    assert main(["detect", "things.bank", "photos", "--json", "-", "--out", "found"]) == 1
+    out, err = capsys.readouterr()
+    assert len(json.loads(out)["pictures"]) == 3
+    assert "no space" in err
+
+
+def test_without_the_package_for_videos_the_pictures_are_done(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("film.mp4").write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "av", None)
+    assert main(["detect", "things.bank", "film.mp4", "photos", "--json", "found.json"]) == 3
+    out, err = capsys.readouterr()
+    assert "3 found in 3 pictures (1 without); 1 failed" in out
+    assert err.startswith("tenet detect: film.mp4: Reading videos needs optional packages; install")
+    document = json.loads(Path("found.json").read_text())
+    assert [one["picture"] for one in document["failed"]] == ["film.mp4"]
+    assert main(["detect", "things.bank", "film.mp4"]) == 1
+
+
+def test_files_of_a_folder_that_are_left_out_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("photos/a.HEIC").write_bytes(b"")
+    Path("photos/.hidden.heic").write_bytes(b"")
+    assert main(["detect", "things.bank", "photos"]) == 0
+    assert capsys.readouterr().err == "tenet detect: 1 file left out: .heic (convert to JPEG)\n"
+    for name in ("b.heic", "film.mp4", "notes.txt"):
+        Path(f"photos/{name}").write_bytes(b"")
+    [note] = find_sources(["photos", "./photos", "phot*"]).left_out
+    assert note == ("4 files left out: .heic (convert to JPEG), .mp4 (name a video by itself), .txt")
+    assert find_sources(["photos/*.png"]).left_out == []
+    assert find_sources(["photos"], leave_out=Path("photos")).left_out == []
+    Path("telephone").mkdir()
+    Path("telephone/a.heic").write_bytes(b"")
+    assert main(["detect", "things.bank", "telephone"]) == 1
+    assert "convert to JPEG" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("size", ["large", "-3", "3.5"])
@@ -231,11 +359,11 @@ def test_a_picture_wider_than_a_jpeg_can_be() -> None:
 
 def test_sources() -> None:
     Path("film.MP4").write_bytes(b"")
-    pictures, videos, failed = find_sources(
+    pictures, videos, failed, left_out = find_sources(
         ["photos/o*.png", "photos", "film.MP4", "photos/one.png", "./photos"]
     )
     assert [path.name for path in pictures] == ["one.png", "both.png", "zero.png"]
-    assert (videos, failed) == ([Path("film.MP4")], {})
+    assert (videos, failed, left_out) == ([Path("film.MP4")], {}, [])
     assert len(find_sources(["**/*.png"])[0]) == 3
     assert len(find_sources(["phot*"])[0]) == 3
 

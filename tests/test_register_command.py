@@ -104,7 +104,7 @@ def test_paths_with_colons(folder: Path) -> None:
     [
         (["red", "absent.jpg"], "absent.jpg: expected a picture, but there is no such file"),
         (["red", "x" * 5000], "but there is no such file"),
-        (["red", "."], "expected a picture, found a folder"),
+        (["red", "."], "expected a picture, got a folder; list its files"),
         (["red", "red0.png", "broken.jpg"], "red, shot 1: broken.jpg: expected a picture"),
         (["red", "red0.png:1,2,3"], "four numbers"),
         (["red", "red0.png:500,500,20,20"], "red, shot 0: expected a box with at least"),
@@ -142,7 +142,7 @@ def test_a_bank_of_another_model_is_refused_with_the_remedy(
     assert main(["register", "a.bank", "red", "red0.png"]) == 0
     before = Path("a.bank").read_bytes()
     assert main(["register", "a.bank", "red", "red1.png", "--model", "other"]) == 1
-    assert "tenet classes BANK --rebuild" in capsys.readouterr().err
+    assert "`tenet classes a.bank --rebuild --model other`" in capsys.readouterr().err
     assert Path("a.bank").read_bytes() == before
 
 

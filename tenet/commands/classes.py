@@ -23,7 +23,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tenet.commands.banks import add_model_argument, load_model
+from tenet.commands.banks import add_model_argument, check_maker, load_model
 from tenet.commands.console import emit_json, progress
 from tenet.errors import InputError
 
@@ -86,7 +86,10 @@ def _bank(args: argparse.Namespace) -> "ClassBank":
         return bank
     from tenet.bank import ClassBank
 
-    return ClassBank.load(args.bank, load_model(args.model), rebuild=args.rebuild, progress=progress)
+    model = load_model(args.model)
+    if not args.rebuild:
+        check_maker(args.bank, bank, model, args.model)
+    return ClassBank.load(args.bank, model, rebuild=args.rebuild, progress=progress)
 
 
 def _listing(path: Path, bank: "ClassBank") -> dict[str, Any]:

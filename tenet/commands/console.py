@@ -43,6 +43,17 @@ def check_out(out: Path, suffixes: Sequence[str], flag: str = "--out") -> None:
         raise InputError(f"{flag}: expected a file that can be written, got {out}; choose another place")
 
 
+def check_json(where: str | None) -> None:
+    """Refuse a `--json FILE` that cannot be written, before the work and not after it; nothing is made."""
+    if where in (None, "-"):
+        return
+    folder = os.path.dirname(os.path.abspath(str(where)))
+    while not os.path.exists(folder):
+        folder = os.path.dirname(folder)
+    if os.path.isdir(str(where)) or not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+        raise InputError(f"--json: expected a file that can be written, got {where}; choose another place")
+
+
 def add_set_arguments(parser: argparse.ArgumentParser) -> None:
     """How to read a set: shared by the commands that do."""
     parser.add_argument(

@@ -23,7 +23,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tenet.commands.console import at_least_one, emit_json, names, progress
+from tenet.commands.banks import load_to_look
+from tenet.commands.console import at_least_one, check_json, emit_json, names, progress
 
 if TYPE_CHECKING:
     from tenet.looks.frames import Frame
@@ -72,21 +73,19 @@ def working_size(text: str) -> int | str:
 
 
 def run(args: argparse.Namespace) -> int:
-    from tenet.bank import ClassBank
     from tenet.commands.detect_output import Output
     from tenet.commands.detect_sources import find_sources
     from tenet.errors import InputError
-    from tenet.predictor import Tenet
     from tenet.results.pictures import PictureResult, frame_name, plain
 
+    check_json(args.json)
     if args.format != "coco" and args.out is None:
         raise InputError(f"--format {args.format}: expected --out DIR with it, where the files go")
-    pictures, videos, failed = find_sources(args.images, leave_out=args.out)
+    pictures, videos, failed, left_out = find_sources(args.images, leave_out=args.out)
     found: list[PictureResult] = []
     entries: list[dict[str, Any]] = []
     if pictures or videos:
-        model = Tenet.load(args.model)
-        bank = ClassBank.load(args.bank, model)
+        model, bank = load_to_look(args.bank, args.model)
         output = None if args.out is None else Output(args.out, args.format)
         for frame in progress(_frames(model, bank, args, pictures, videos, failed), len(pictures)):
             if frame.picture is None:
@@ -98,23 +97,39 @@ def run(args: argparse.Namespace) -> int:
             if output is not None:
                 output.add(found[-1], frame.picture)
     failed = {plain(name): plain(message) for name, message in failed.items()}
-    for message in failed.values():
-        print(f"tenet detect: {message}", file=sys.stderr)
+    for line in (*failed.values(), *map(plain, left_out)):
+        print(f"tenet detect: {line}", file=sys.stderr)
     if not found:
         return 1
     if args.json != "-":
         print(_table(found))
         print(_summary(found, failed))
-    if args.json:
-        threshold = model.runtime.threshold if args.threshold is None else args.threshold
-        failures = [{"picture": name, "error": message} for name, message in failed.items()]
-        document = {"model": model.name, "threshold": threshold, "classes": list(found[0].detections.classes)}
-        emit_json({**document, "pictures": entries, "failed": failures}, args.json)
-    if output is not None:
-        written = output.finish(found)
-        if args.json != "-":
+    try:
+        written = [] if output is None else output.finish(found)
+        if written and args.json != "-":
             print("\n".join(written))
+    finally:  # a folder that cannot be written costs nobody the JSON
+        if args.json:
+            threshold = model.runtime.threshold if args.threshold is None else args.threshold
+            emit_json(_document(model.name, threshold, found, entries, failed), args.json)
     return SOME_FAILED if failed else 0
+
+
+def _document(
+    model: str,
+    threshold: float,
+    found: list["PictureResult"],
+    entries: list[dict[str, Any]],
+    failed: dict[str, str],
+) -> dict[str, Any]:
+    """What `--json` gives."""
+    return {
+        "model": model,
+        "threshold": threshold,
+        "classes": list(found[0].detections.classes),
+        "pictures": entries,
+        "failed": [{"picture": name, "error": message} for name, message in failed.items()],
+    }
 
 
 def _frames(
@@ -126,16 +141,17 @@ def _frames(
     failed: dict[str, str],
 ) -> Iterator["Frame"]:
     """Pictures first, then the frames of each video; a video that breaks off is one of `failed`."""
-    from tenet.errors import DataError
+    from tenet.errors import TenetError
 
     options = {"classes": args.classes, "size": args.size, "tiles": not args.no_tiles}
     if pictures:
         yield from model.stream(pictures, bank, args.threshold, batch=TOGETHER, keep_going=True, **options)
     for video in videos:
+        frames = model.stream(video, bank, args.threshold, every=args.every, **options)
         try:
-            yield from model.stream(video, bank, args.threshold, every=args.every, **options)
-        except DataError as error:
-            failed[str(video)] = str(error)
+            yield from frames
+        except TenetError as error:  # also that no package reads videos: the pictures are done
+            failed[str(video)] = str(error) if str(video) in str(error) else f"{video}: {error}"
 
 
 def _xywh(box: list[float]) -> list[float]:

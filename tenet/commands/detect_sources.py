@@ -2,18 +2,36 @@
 
 import glob
 import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from tenet.errors import DataError
-from tenet.looks.sources import is_folder, pictures_in
+from tenet.looks.sources import is_folder, others_in, pictures_in
 from tenet.looks.videos import is_video
 
+CONVERTIBLE = (".heic", ".heif", ".jxl", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".psd", ".svg", ".pdf")
+"""Suffixes of pictures that we cannot read."""
+TOLD = 5
+"""Suffixes that a note names."""
 
-def find_sources(
-    words: Sequence[str], leave_out: Path | None = None
-) -> tuple[list[Path], list[Path], dict[str, str]]:
-    """(pictures, videos, word → message of what cannot be found), each file once, in the order given.
+
+class Sources(NamedTuple):
+    """Picture and video files, each once, in the order given.
+
+    failed    word → message of what cannot be found
+    left_out  notes on files of the folders that are neither asked for by name nor pictures
+    """
+
+    pictures: list[Path]
+    videos: list[Path]
+    failed: dict[str, str]
+    left_out: list[str]
+
+
+def find_sources(words: Sequence[str], leave_out: Path | None = None) -> Sources:
+    """What these words mean.
 
     leave_out  the folder of our own output, which may lie inside a folder of pictures
     """
@@ -28,7 +46,32 @@ def find_sources(
     kept = [path for path in files if own is None or own not in path.resolve().parents]
     if files and not kept:
         failed[str(leave_out)] = f"{leave_out}: expected pictures outside the folder of --out, found none"
-    return [p for p in kept if not is_video(p)], [p for p in kept if is_video(p)], failed
+    others = {path for word in words for path in _others(word)} - set(files)
+    notes = _notes([path for path in others if own is None or own not in path.resolve().parents])
+    return Sources([p for p in kept if not is_video(p)], [p for p in kept if is_video(p)], failed, notes)
+
+
+def _others(word: str) -> list[Path]:
+    """What is left out of the folders that a word means."""
+    names = [word] if os.path.exists(word) or not glob.has_magic(word) else glob.glob(word, recursive=True)
+    return [path for name in names if is_folder(name) for path in others_in(Path(name))]
+
+
+def _notes(paths: Sequence[Path]) -> list[str]:
+    """One line: how many, of which suffixes, and what can be done for them."""
+    if not paths:
+        return []
+    kinds = [kind for kind, _ in Counter(path.suffix.lower() for path in sorted(paths)).most_common()]
+    told = [f"{kind or 'no suffix'}{_remedy(kind)}" for kind in kinds[:TOLD]]
+    more = ", …" if len(kinds) > TOLD else ""
+    count = "1 file" if len(paths) == 1 else f"{len(paths)} files"
+    return [f"{count} left out: {', '.join(told)}{more}"]
+
+
+def _remedy(suffix: str) -> str:
+    if suffix in CONVERTIBLE:
+        return " (convert to JPEG)"
+    return " (name a video by itself)" if is_video(Path(f"a{suffix}")) else ""
 
 
 def _files(word: str) -> list[Path]:

@@ -15,6 +15,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tenet.commands.banks import load_to_look
 from tenet.commands.console import at_least_one, check_out, names
 
 if TYPE_CHECKING:
@@ -39,16 +40,11 @@ def run(args: argparse.Namespace) -> int:
     out = args.out or Path(f"{args.image.stem}-explained.png")
     check_out(out, SUFFIXES)
 
+    from tenet.drawing.explain import explain
     from tenet.pictures import read_picture
 
     picture = read_picture(args.image)
-
-    from tenet.bank import ClassBank
-    from tenet.drawing.explain import explain
-    from tenet.predictor import Tenet
-
-    model = Tenet.load(args.model)
-    bank = ClassBank.load(args.bank, model)
+    model, bank = load_to_look(args.bank, args.model)
     explained = explain(model, picture, bank, args.top, args.threshold, args.classes)
     _print_table(explained)
     _write(explained, args.image.name, out)

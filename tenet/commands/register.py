@@ -22,7 +22,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tenet.commands.banks import add_model_argument, load_model, parse_shot
+from tenet.commands.banks import add_model_argument, check_maker, load_model, parse_shot
 from tenet.commands.console import add_set_arguments, at_least_one, emit_json, names, progress
 from tenet.errors import InputError, TenetError
 
@@ -74,7 +74,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _existing(path: Path, box: object) -> object:
     if not os.path.isfile(path):  # and not path.is_file(), which raises for a name that is too long
-        found = "found a folder" if os.path.isdir(path) else "but there is no such file"
+        folder = os.path.isdir(path)
+        found = "got a folder; list its files" if folder else "but there is no such file"
         raise InputError(f"{path}: expected a picture, {found}")
     return path if box is None else (path, box)
 
@@ -84,8 +85,10 @@ def _bank(args: argparse.Namespace) -> "ClassBank":
 
     if not os.path.exists(args.bank):
         return ClassBank(load_model(args.model))
-    ClassBank.open(args.bank)  # a file that is no bank is refused before the model is loaded
-    return ClassBank.load(args.bank, load_model(args.model))
+    opened = ClassBank.open(args.bank)  # a file that is no bank is refused before the model is loaded
+    model = load_model(args.model)
+    check_maker(args.bank, opened, model, args.model)
+    return ClassBank.load(args.bank, model)
 
 
 def _register_set(args: argparse.Namespace) -> int:

@@ -48,6 +48,7 @@ class Request:
         tiles: bool,
         limit: int,
     ) -> None:
+        check_is_bank(bank)
         check_same_model(runtime, bank)
         check_size(size)
         self.classes = asked_classes(bank.names, classes)
@@ -72,6 +73,15 @@ class Request:
             if label not in self._features:
                 self._features[label] = self._bank.features(self.classes[label])
         return [self._features[label] for label in labels]
+
+
+def check_is_bank(bank: object) -> None:
+    """Refuse what is no bank, such as the path of one."""
+    if not all(hasattr(bank, name) for name in ("names", "features", "seen")):
+        raise InputError(
+            f"bank: expected a ClassBank, got {type(bank).__name__}; a saved one is read by "
+            "ClassBank.load(path, model)"
+        )
 
 
 def check_same_model(runtime: Runtime, bank: Bank) -> None:

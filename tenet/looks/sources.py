@@ -59,18 +59,25 @@ def pictures_in(folder: Path) -> list[Path]:
     are other programs' notes, are left out."""
     if not is_folder(folder):
         raise DataError(f"{folder}: expected a folder of pictures, found none")
-    found = sorted(
-        path
-        for path in folder.rglob("*")
-        if path.suffix.lower() in SUFFIXES
-        and os.path.isfile(path)
-        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    )
+    found = [path for path in _files_in(folder) if path.suffix.lower() in SUFFIXES]
     if not found:
         raise DataError(
             f"{folder}: expected pictures ({', '.join(SUFFIXES[:5])}, …) in the folder, found none"
         )
     return found
+
+
+def others_in(folder: Path) -> list[Path]:
+    """The files that `pictures_in` leaves out, without the hidden ones."""
+    return [path for path in _files_in(folder) if path.suffix.lower() not in SUFFIXES]
+
+
+def _files_in(folder: Path) -> list[Path]:
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if os.path.isfile(path) and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    )
 
 
 def load_all(source: Any, every: int = 1) -> Iterator[Loaded]:
