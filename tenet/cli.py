@@ -44,7 +44,9 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tenet",
         description="Few-shot object detection: a few pictures of a new thing in, boxes out.",
-        epilog="examples:\n  tenet demo\n  tenet models tenet_lite0\n"
+        epilog="examples:\n  tenet demo\n"
+        "  tenet register forest.bank pinecone path.jpg:412,96,60,84 yard.jpg:20,31,118,140\n"
+        "  tenet detect forest.bank photos --out found\n"
         "  tenet train recipes/track_v1.toml --dry-run\n\n"
         "`tenet COMMAND --help` explains a command with examples.",
         formatter_class=argparse.RawDescriptionHelpFormatter,

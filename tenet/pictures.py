@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from tenet.data.images import MAX_PIXELS, open_picture
+from tenet.data.images import MAX_PIXELS, decoded, open_picture
 from tenet.errors import InputError
 
 PictureLike = Any
@@ -29,11 +29,7 @@ def read_picture(source: PictureLike, name: str = "picture") -> NDArray[np.uint8
 
 def _from_pil(source: Image.Image, name: str) -> NDArray[np.uint8]:
     _check_size(source.width, source.height, name)
-    if source.mode in ("RGBA", "LA", "PA") or "transparency" in source.info:
-        rgba = source.convert("RGBA")
-        white = Image.new("RGBA", rgba.size, (255, 255, 255, 255))
-        return np.array(Image.alpha_composite(white, rgba).convert("RGB"))
-    return np.array(source.convert("RGB"))
+    return decoded(source, name)  # by the same rules as its file
 
 
 def _from_array(source: NDArray[Any], name: str) -> NDArray[np.uint8]:

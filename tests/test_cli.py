@@ -1,11 +1,13 @@
 """The command line: help, errors in one line, exit codes."""
 
+import re
+import shlex
 import subprocess
 import sys
 
 import pytest
 
-from tenet.cli import COMMANDS, main
+from tenet.cli import COMMANDS, build_parser, main
 
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -14,6 +16,11 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert stop.value.code == 0
     text = capsys.readouterr().out
     assert all(name in text for name in COMMANDS)
+    examples = re.findall(r"^  tenet (.+)$", text, re.MULTILINE)
+    assert {"demo", "register", "detect"} <= {line.split()[0] for line in examples}
+    for line in examples:
+        words = shlex.split(line)
+        assert build_parser(words[0]).parse_args(words).command == words[0]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

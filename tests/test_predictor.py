@@ -1,8 +1,10 @@
 """Pictures in, boxes of the user's pixels out: one, many, folders, streams; and what is refused."""
 
+import io
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from PIL import Image
 from tenet.errors import DataError, InputError, TenetError, WeightsError
 from tenet.looks.frames import FolderDetections
 from tenet.looks.sizes import SeenSize
+from tenet.pictures import read_picture
 from tenet.predictor import CLASSES_AT_ONCE, Tenet
 from tenet.structures import Detections
 
@@ -64,6 +67,45 @@ def test_any_kind_of_picture_gives_the_same(model: Tenet, bank: FakeBank, tmp_pa
     path = tmp_path / "a.png"
     for source in (path, str(path), path.read_bytes(), Image.open(path)):
         same(model.detect(source, bank), expected)
+
+
+def odd_pictures(folder: Path) -> dict[str, Path]:
+    """Files whose pixels are not simply what is stored."""
+    exif = Image.Exif()
+    exif[0x0112] = 6  # to be turned by a quarter
+    array = scene(640, 480, RED, GREEN)
+    Image.fromarray(array).save(folder / "turned.png", exif=exif)
+    Image.fromarray(array[:, :, 0].astype(np.uint16) * 257).save(folder / "deep.png")
+    Image.fromarray(np.dstack([array, array[:, :, 1]])).save(folder / "clear.png")
+    Image.fromarray(array).quantize(16).save(folder / "palette.png", transparency=0)
+    Image.fromarray(array).convert("CMYK").save(folder / "print.tif")
+    return {path.stem: path for path in folder.iterdir()}
+
+
+def test_a_pil_picture_is_its_file(model: Tenet, bank: FakeBank, tmp_path: Path) -> None:
+    for name, path in odd_pictures(tmp_path).items():
+        expected = read_picture(path)
+        for opened in (Image.open(path), Image.open(path)):
+            before = opened.copy()
+            np.testing.assert_array_equal(read_picture(opened), expected, name)
+            assert opened.size == before.size
+            same(model.detect(opened, bank), model.detect(path, bank))
+    assert read_picture(Image.open(tmp_path / "turned.png")).shape == (640, 480, 3)
+    assert read_picture(Image.open(tmp_path / "deep.png")).max() == 230
+
+
+def test_a_pil_picture_that_cannot_be_decoded(model: Tenet, bank: FakeBank, tmp_path: Path) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
+    Image.fromarray(noise).save(tmp_path / "a.png")
+    whole = (tmp_path / "a.png").read_bytes()
+    truncated = Image.open(io.BytesIO(whole[: len(whole) // 2]))
+    floats = Image.fromarray(np.ones((9, 9), np.float32))
+    closed = Image.open(tmp_path / "a.png")
+    closed.close()
+    for picture, says in ((truncated, "truncated"), (floats, "8- or 16-bit"), (closed, "cannot be decoded")):
+        with pytest.raises(DataError, match=f"picture 0: expected .*{says}") as refused:
+            model.detect(picture, bank)
+        assert "\n" not in str(refused.value)
 
 
 def test_boxes_are_clipped_to_the_picture(model: Tenet, bank: FakeBank) -> None:
@@ -220,6 +262,14 @@ def test_unknown_classes_name_the_nearest(model: Tenet, bank: FakeBank) -> None:
         model.detect(scene(64, 48), bank, classes=["red", "gren"])
     with pytest.raises(InputError, match="at least one"):
         model.detect(scene(64, 48), bank, classes=[])
+
+
+@pytest.mark.parametrize("wrong", [None, "things.bank", Path("things.bank"), {"red": []}, [], scene(9, 9)])
+def test_what_is_no_bank(wrong: Any, model: Tenet) -> None:
+    kind = type(wrong).__name__
+    for look in (model.detect, model.stream):
+        with pytest.raises(InputError, match=rf"bank: expected a ClassBank, got {kind}; .*ClassBank\.load"):
+            look(scene(64, 48), wrong)
 
 
 def test_banks_that_cannot_be_used(model: Tenet) -> None:

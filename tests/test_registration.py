@@ -63,7 +63,8 @@ def test_words_say_what_to_do() -> None:
     assert "sees 1 of 2" in poor
     bare = str(ClassBank(RecordingRuntime()).register("red", picture()))
     assert bare.startswith("red: 1 shot. Bare crops do not tell")
-    assert "a picture with a box" in bare
+    assert bare.endswith("give a picture with a box to find out: pictures with boxes find much more.")
+    assert "find much more" not in good
 
 
 def test_small_things_are_noted() -> None:

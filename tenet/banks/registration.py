@@ -66,7 +66,7 @@ class Registration:
         if self.covered is None or self.mean_reciprocal_rank is None:
             return (
                 f"{self.name}: {count}. Bare crops do not tell whether the detector sees it in a picture; "
-                "give at least one shot as a picture with a box to find out."
+                "give a picture with a box to find out: pictures with boxes find much more."
             )
         seen = round(self.covered * self.in_pictures)
         return (

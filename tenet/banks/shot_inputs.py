@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from tenet.banks.stored_shots import CROP_QUALITY, SCENE_QUALITY, Box, Picture, StoredShot, encode_jpeg
+from tenet.banks.stored_shots import CROP_QUALITY, SCENE_QUALITY, SUBSAMPLING, Box, Picture, StoredShot
+from tenet.data.images import encode_jpeg
 from tenet.data.transforms import resize, support_crop
 from tenet.errors import DataError, InputError
 from tenet.looks.sizes import LARGEST, SeenSize, scaled_to
@@ -134,7 +135,9 @@ def _bare(picture: Picture, box: Box, size: int) -> StoredShot:
     """A shot without surroundings; `box` is xyxy in pixels of `picture`."""
     crop, inner = support_crop(picture, np.array(box, np.float32), size)
     seen = SeenSize((box[2] - box[0], box[3] - box[1]))
-    return StoredShot(encode_jpeg(crop, CROP_QUALITY), _as_box(inner), seen, _source(picture, box))
+    return StoredShot(
+        encode_jpeg(crop, CROP_QUALITY, SUBSAMPLING), _as_box(inner), seen, _source(picture, box)
+    )
 
 
 def _in_picture(picture: Picture, box: Box, size: int) -> StoredShot:
@@ -145,11 +148,11 @@ def _in_picture(picture: Picture, box: Box, size: int) -> StoredShot:
     longer = min(max(width, height), LARGEST)
     scene, scene_boxes = resize(picture, rows, *scaled_to((width, height), longer))
     return StoredShot(
-        crop=encode_jpeg(crop, CROP_QUALITY),
+        crop=encode_jpeg(crop, CROP_QUALITY, SUBSAMPLING),
         box=_as_box(inner),
         seen=SeenSize((box[2] - box[0], box[3] - box[1]), (width, height)),
         source=_source(picture, box),
-        scene=encode_jpeg(scene, SCENE_QUALITY),
+        scene=encode_jpeg(scene, SCENE_QUALITY, SUBSAMPLING),
         scene_box=_as_box(scene_boxes[0]),
     )
 

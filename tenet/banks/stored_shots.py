@@ -7,13 +7,11 @@ are looked at in another size. Encoding always starts from what is kept, never f
 a class is the same however and in whichever order its shots came.
 """
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from tenet.data.images import open_picture
 from tenet.data.transforms import resize
@@ -24,6 +22,8 @@ Picture = NDArray[np.uint8]
 Box = tuple[float, float, float, float]
 
 CROP_QUALITY, SCENE_QUALITY = 95, 90
+SUBSAMPLING = "4:4:4"
+"""Colours at full resolution: a class can be told by them."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,3 @@ def _runtime_shot(one: StoredShot, seen: Sequence[SeenSize], size: int) -> Shot:
 
 def _rows(box: Box) -> NDArray[np.float32]:
     return np.array([box], np.float32)
-
-
-def encode_jpeg(pixels: Picture, quality: int) -> bytes:
-    """A JPEG file of (H, W, 3) uint8 RGB, its colours at full resolution."""
-    stream = io.BytesIO()
-    Image.fromarray(pixels).save(stream, "JPEG", quality=quality, subsampling=0)
-    return stream.getvalue()

@@ -5,13 +5,13 @@ results.json    COCO annotations with scores; beside it what --format asks for
 contact_sheet.jpg, report.html    the first pictures at a glance, where there are several
 """
 
-import io
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenet.data.files import write_bytes
+from tenet.data.images import encode_jpeg
 from tenet.errors import InputError
 from tenet.results.folder import Stems, write_results
 from tenet.results.pictures import PictureResult
@@ -88,11 +88,7 @@ def _first(count: int, most: int) -> str:
 
 
 def _jpeg(picture: "Picture") -> bytes:
-    from PIL import Image
-
-    stream = io.BytesIO()
-    Image.fromarray(_within(picture, JPEG_SIDE)).save(stream, "JPEG", quality=92)
-    return stream.getvalue()
+    return encode_jpeg(_within(picture, JPEG_SIDE))
 
 
 def _within(picture: "Picture", longer: int) -> "Picture":

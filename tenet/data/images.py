@@ -74,14 +74,18 @@ def open_picture(
     with _open(source, name) as picture:
         turned = _is_sideways(picture)
         as_stored = size is not None and turned and picture.size == size
-        try:
-            upright = picture if as_stored else _upright(picture)
-            rgb = _to_rgb(upright, name)
-        except (*_DAMAGED, Image.DecompressionBombError) as error:
-            raise DataError(
-                f"{name}: expected a whole picture, but it cannot be decoded ({error}); "
-                "it is truncated or damaged: fetch it again"
-            ) from error
+        return decoded(picture, name, turn=not as_stored)
+
+
+def decoded(picture: Image.Image, name: str, turn: bool = True) -> NDArray[np.uint8]:
+    """(H, W, 3) uint8 RGB of an opened picture; upright, unless it is not to be turned."""
+    try:
+        rgb = _to_rgb(_upright(picture) if turn else picture, name)
+    except (*_DAMAGED, Image.DecompressionBombError) as error:
+        raise DataError(
+            f"{name}: expected a whole picture, but it cannot be decoded ({error}); "
+            "it is truncated or damaged: fetch it again"
+        ) from error
     # A copy, because Pillow's own memory is read-only and torch warns of that.
     return np.array(rgb, np.uint8)
 
@@ -94,12 +98,6 @@ def picture_size(source: Source, name: str | None = None) -> tuple[int, int]:
         return (height, width) if _is_sideways(picture) else (width, height)
 
 
-def stored_size(source: Source, name: str | None = None) -> tuple[int, int]:
-    """(W, H) of the pixels as stored, before EXIF rotation."""
-    with _open(source, _name_of(source, name)) as picture:
-        return picture.size
-
-
 def encode_png(pixels: NDArray[np.uint8]) -> bytes:
     """A PNG file of (H, W, 3) uint8 RGB."""
     stream = io.BytesIO()
@@ -107,10 +105,10 @@ def encode_png(pixels: NDArray[np.uint8]) -> bytes:
     return stream.getvalue()
 
 
-def encode_jpeg(pixels: NDArray[np.uint8], quality: int = 92) -> bytes:
-    """A JPEG file of (H, W, 3) uint8 RGB."""
+def encode_jpeg(pixels: NDArray[np.uint8], quality: int = 92, subsampling: str = "4:2:0") -> bytes:
+    """A JPEG file of (H, W, 3) uint8 RGB; with subsampling 4:4:4 its colours at full resolution."""
     stream = io.BytesIO()
-    Image.fromarray(pixels).save(stream, "JPEG", quality=quality)
+    Image.fromarray(pixels).save(stream, "JPEG", quality=quality, subsampling=subsampling)
     return stream.getvalue()
 
 
@@ -124,6 +122,8 @@ def _open(source: Source, name: str) -> Image.Image:
         picture = Image.open(stream, formats=FORMATS)
     except FileNotFoundError as error:
         raise DataError(f"{name}: expected a picture, but there is no such file") from error
+    except IsADirectoryError as error:
+        raise DataError(f"{name}: expected a picture, got a folder; list its files") from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise DataError(_too_large(name)) from error
     except _DAMAGED as error:

@@ -1,7 +1,7 @@
 """Scores that mean something: the share of right boxes at score s is about s.
 
 A detector's raw score ranks boxes; how often a box of that score is right is measured on classes that it
-was not trained on (`tenet calibrate`), and kept as a few points of a rising curve.
+was not trained on (`tenet trial --calibrate`), and kept as a few points of a rising curve.
 """
 
 from dataclasses import dataclass
