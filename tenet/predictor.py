@@ -13,7 +13,10 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
+
+from numpy.typing import NDArray
+from PIL import Image
 
 from tenet.errors import InputError
 from tenet.looks.frames import FolderDetections, Frame
@@ -51,6 +54,52 @@ class Tenet:
 
     def __repr__(self) -> str:
         return f"Tenet({self.name!r})"
+
+    @overload
+    def detect(
+        self,
+        source: bytes | Image.Image | NDArray[Any],
+        bank: Bank,
+        threshold: float | None = None,
+        *,
+        classes: str | Iterable[str] | None = None,
+        size: Size = "auto",
+        tiles: bool = True,
+        limit: int = MOST,
+        batch: int = 8,
+        progress: bool | None = None,
+    ) -> Detections: ...
+
+    @overload
+    def detect(
+        self,
+        source: list[Any] | tuple[Any, ...],
+        bank: Bank,
+        threshold: float | None = None,
+        *,
+        classes: str | Iterable[str] | None = None,
+        size: Size = "auto",
+        tiles: bool = True,
+        limit: int = MOST,
+        batch: int = 8,
+        progress: bool | None = None,
+    ) -> list[Detections]: ...
+
+    # A path is a picture or a folder: only the disk knows which.
+    @overload
+    def detect(
+        self,
+        source: str | Path,
+        bank: Bank,
+        threshold: float | None = None,
+        *,
+        classes: str | Iterable[str] | None = None,
+        size: Size = "auto",
+        tiles: bool = True,
+        limit: int = MOST,
+        batch: int = 8,
+        progress: bool | None = None,
+    ) -> Any: ...
 
     def detect(
         self,

@@ -52,7 +52,8 @@ def test_any_kind_of_picture_gives_the_same(model: Tenet, bank: FakeBank, tmp_pa
     Image.fromarray(array).save(tmp_path / "a.png")
     expected = model.detect(array, bank)
     path = tmp_path / "a.png"
-    for source in (path, str(path), path.read_bytes(), Image.open(path)):
+    turned = np.ascontiguousarray(array[:, :, ::-1])  # as OpenCV reads it
+    for source in (path, str(path), path.read_bytes(), Image.open(path), turned[:, :, ::-1]):
         same(model.detect(source, bank), expected)
 
 
