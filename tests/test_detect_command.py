@@ -277,6 +277,25 @@ def test_a_folder_that_fails_in_the_end_loses_no_json(
     assert "no space" in err
 
 
+def test_a_drawing_that_cannot_be_written_loses_no_detections(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(path: Path, content: bytes) -> None:
+        if path.name == "one.jpg":
+            raise DataError(f"{path}: expected to write there, but it cannot be done (no space)")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+    monkeypatch.setattr("tenet.commands.detect_output.write_bytes", full)
+    assert main(["detect", "things.bank", "photos", "--json", "a.json", "--out", "found"]) == 3
+    out, err = capsys.readouterr()
+    assert "3 found in 3 pictures (1 without); 1 failed" in out
+    assert "one.jpg: expected to write there" in err
+    assert {path.name for path in Path("found/annotated").iterdir()} == {"both.jpg", "zero.jpg"}
+    assert len(json.loads(Path("a.json").read_text())["pictures"]) == 3
+    assert "photos/one.png" in Path("found/report.html").read_text()
+
+
 def test_without_the_package_for_videos_the_pictures_are_done(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

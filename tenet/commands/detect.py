@@ -75,7 +75,7 @@ def working_size(text: str) -> int | str:
 def run(args: argparse.Namespace) -> int:
     from tenet.commands.detect_output import Output
     from tenet.commands.detect_sources import find_sources
-    from tenet.errors import InputError
+    from tenet.errors import DataError, InputError
     from tenet.results.pictures import PictureResult, frame_name, plain
 
     check_json(args.json)
@@ -94,8 +94,11 @@ def run(args: argparse.Namespace) -> int:
             height, width = frame.picture.shape[:2]
             found.append(PictureResult(frame_name(frame), width, height, frame.detections))
             entries.append(_entry(found[-1], frame))
-            if output is not None:
-                output.add(found[-1], frame.picture)
+            try:
+                if output is not None:
+                    output.add(found[-1], frame.picture)
+            except DataError as error:  # a full disk costs the drawing, not what was found
+                failed[frame_name(frame)] = str(error)
     failed = {plain(name): plain(message) for name, message in failed.items()}
     for line in (*failed.values(), *map(plain, left_out)):
         print(f"tenet detect: {line}", file=sys.stderr)

@@ -51,13 +51,14 @@ class Output:
         from tenet.visualize import draw_detections
 
         drawn = draw_detections(picture, found.detections)
-        write_bytes(self.folder / "annotated" / f"{self._stems.of(found.file_name)}.jpg", _jpeg(drawn))
         if len(self._cells) < ON_SHEET:
             self._cells.append(_within(drawn, CELL))
         if len(self._items) < ON_PAGE:
             small = _within(picture, PAGE_SIDE)
             boxes = found.detections.boxes * (small.shape[1] / picture.shape[1])
             self._items.append(PageItem(found.file_name, small, replace(found.detections, boxes=boxes)))
+        # Last: where it fails, sheet and page still have every picture in its place.
+        write_bytes(self.folder / "annotated" / f"{self._stems.of(found.file_name)}.jpg", _jpeg(drawn))
 
     def finish(self, found: Sequence[PictureResult]) -> list[str]:
         """Write what sums them up; a line for each of the things that are there to look at."""
