@@ -198,8 +198,8 @@ class Tenet:
     def _look(self, jobs: Sequence["_Job"], request: Request, batch: int) -> list[Detections]:
         """What each view shows, in its own pixels; views of the same classes go to the network together."""
         found: dict[int, Detections] = {}
-        order = sorted(range(len(jobs)), key=lambda row: jobs[row].view.labels)
-        for labels, same in groupby(order, key=lambda row: jobs[row].view.labels):
+        order = sorted(range(len(jobs)), key=lambda row: jobs[row].view.matched)
+        for labels, same in groupby(order, key=lambda row: jobs[row].view.matched):
             rows = list(same)
             for start in range(0, len(rows), batch):
                 some = rows[start : start + batch]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tenet.errors import InputError
 from tenet.looks.sizes import LARGEST, SMALLEST, SeenSize, working_size
 from tenet.looks.tiles import MOST_TILES, OVERLAP, TOO_SMALL, cut, needs_tiles, plan_tiles
-from tenet.looks.views import LEAST_SIDE, MOST_SIZE, combine, plan_views
+from tenet.looks.views import LEAST_SIDE, MOST_RIVALS, MOST_SIZE, combine, plan_views
 from tenet.structures import Detections
 
 lengths = st.integers(1, 9000)
@@ -146,3 +146,16 @@ def test_no_more_than_the_limit_and_none_below_the_threshold() -> None:
     assert len(combine([view], [one], ["a"], 0.0, 300)) == 8
     np.testing.assert_array_equal(combine([view], [one], ["a"], 0.5, 300).scores, scores[scores >= 0.5])
     np.testing.assert_array_equal(combine([view], [one], ["a"], 0.0, 3).shots, [0, 1, 2])
+
+
+def test_classes_of_other_views_compete_and_are_not_reported_twice() -> None:
+    """Few classes: each view asks for all and reports its own. Many: each asks for its own alone."""
+    large, small = [SeenSize((400, 400), (640, 480))], [SeenSize((50, 50), (640, 480))]
+    views = plan_views((640, 480), [large, small, large])
+    assert [view.labels for view in views] == [(0, 2), (1,)]
+    assert all(view.matched == (0, 1, 2) for view in views)
+    boxes = np.array([[0, 0, 9, 9], [5, 5, 30, 30], [8, 8, 40, 40]], np.float32)
+    seen = Detections(boxes, np.array([0.9, 0.8, 0.7], np.float32), np.arange(3), np.zeros(3, np.int64))
+    assert [sorted(view.in_picture(seen)[0].labels.tolist()) for view in views] == [[0, 2], [1]]
+    many = plan_views((640, 480), [large, small] * (MOST_RIVALS // 2 + 1))
+    assert all(view.matched == view.labels for view in many)

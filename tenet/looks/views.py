@@ -23,6 +23,9 @@ from tenet.structures import Detections, FloatArray
 ALIKE = math.sqrt(2)
 """Classes whose wanted working sizes differ by at most this factor share one: two groups at most between
 `SMALLEST` and `LARGEST`."""
+MOST_RIVALS = 32
+"""Classes compete for a box. Up to so many do so in every view, also those that another view looks for: a
+stingray at a size for sharks is still no shark. With more classes, only those of a group do."""
 ALIKE_TILED = 2.0
 """The same for classes that are looked for in tiles, by their expected side: one set of tiles costs more."""
 MOST_TILED_GROUPS = 2
@@ -46,6 +49,7 @@ class View:
     """One look at a picture.
 
     labels   rows of the classes that are looked for
+    rivals   rows of all classes that compete for what is seen, `labels` among them; none: `labels` alone
     part     xyxy in whole pixels of the picture: what is looked at
     size     of the working picture that the part is scaled to
     least    boxes with a longer side below this, in pixels of the picture, are left to other views
@@ -57,6 +61,12 @@ class View:
     size: tuple[int, int]
     least: float = 0.0
     inner: tuple[bool, bool, bool, bool] = (False, False, False, False)
+    rivals: tuple[int, ...] = ()
+
+    @property
+    def matched(self) -> tuple[int, ...]:
+        """Rows of the classes that the network is asked for; what it labels are places in it."""
+        return self.rivals or self.labels
 
     def pixels(self, picture: Picture) -> Picture:
         """The working picture: bilinear with anti-aliasing, as in training."""
@@ -74,9 +84,9 @@ class View:
         scale = np.array([(x2 - x1) / self.size[0], (y2 - y1) / self.size[1]] * 2, np.float32)
         low, high = np.array([x1, y1] * 2, np.float32), np.array([x2, y2] * 2, np.float32)
         boxes = np.clip(found.boxes * scale + low, low, high).astype(np.float32)
-        labels = np.array(self.labels, np.int64)[found.labels]
+        labels = np.array(self.matched, np.int64)[found.labels]
         sides = boxes[:, 2:] - boxes[:, :2]
-        rows = (sides > 0).all(1) & (sides.max(1, initial=0) >= self.least)
+        rows = (sides > 0).all(1) & (sides.max(1, initial=0) >= self.least) & np.isin(labels, self.labels)
         placed = replace(found, boxes=boxes, labels=labels, classes=()).select(rows)
         return placed, self._cut(placed.boxes, NEAR * scale)
 
@@ -124,7 +134,9 @@ def plan_views(
     sides = {label: expected_side(picture, seen[label]) for label in cut}
     for labels in _groups(sides, ALIKE_TILED, MOST_TILED_GROUPS):
         views += _tiled(picture, labels, [one for label in labels for one in seen[label]])
-    return views
+    if len(every) > MOST_RIVALS:
+        return views
+    return [view if view.labels == every else replace(view, rivals=every) for view in views]
 
 
 def combine(
