@@ -5,6 +5,7 @@ there after `kill -9` and after a power cut. A writer takes its lock at the begi
 for each other and never fail half-way.
 """
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,13 +13,20 @@ from typing import Any
 
 import sqlalchemy as sql
 from sqlalchemy.engine import URL, Connection, Engine, make_url
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from tenet.errors import DataError, InputError, MissingExtraError
+from tenet.web.failures import BusyError
 from tenet.web.tables import SCHEMA, facts, metadata
 
 BUSY_SECONDS = 20
 """How long a writer waits for another one."""
+CONNECT_SECONDS = 5
+"""How long a connection to PostgreSQL may take to come about."""
+AWAY_SECONDS = 5
+"""When to ask again while the store is away."""
+log = logging.getLogger("tenet.web")
 _LOCK = 0x74656E6574
 """A number by which servers on one PostgreSQL know each other."""
 
@@ -54,13 +62,13 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A moment of the store."""
-        with self._reader.connect() as connection:
+        with _or_busy(), self._reader.connect() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """All or nothing; on the disk when the block is left."""
-        with self._engine.begin() as connection:
+        with _or_busy(), self._engine.begin() as connection:
             yield connection
 
     def close(self) -> None:
@@ -68,7 +76,7 @@ class Database:
 
     def _prepare(self) -> None:
         """The tables, made once even where several servers start together, and a look at their schema."""
-        with self.writing() as connection:
+        with self._engine.begin() as connection:
             if not self.sqlite:
                 connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_LOCK)))
             metadata.create_all(connection)
@@ -82,6 +90,16 @@ class Database:
                 f"{self.shown}: expected a store of schema {SCHEMA}, got {rows['schema']}; "
                 "serve it with the tenet that made it"
             )
+
+
+@contextmanager
+def _or_busy() -> Iterator[None]:
+    """A store that is away or locked comes back: whoever needs it now is to ask again."""
+    try:
+        yield
+    except (OperationalError, PoolTimeoutError) as error:
+        log.warning("the store cannot be used now: %s", _cause(error))
+        raise BusyError("the store is away or locked by another program; ask again", AWAY_SECONDS) from error
 
 
 def store_url(where: Path | str) -> URL:
@@ -102,7 +120,8 @@ def store_url(where: Path | str) -> URL:
 
 def _engine(url: URL) -> Engine:
     if url.get_backend_name() != "sqlite":
-        return sql.create_engine(url, pool_pre_ping=True, pool_size=8)
+        timeout = {"connect_timeout": CONNECT_SECONDS}
+        return sql.create_engine(url, pool_pre_ping=True, pool_size=8, pool_timeout=10, connect_args=timeout)
     Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
     engine = sql.create_engine(url, connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False})
     sql.event.listen(engine, "connect", _prepare_sqlite)

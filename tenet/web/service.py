@@ -71,7 +71,7 @@ class Service:
         """Work with the model, when its turn comes."""
         call = Call(work)
         self.queue.submit(call)
-        found: Answer = await self._answer(call.future)
+        found: Answer = await self._answer(call.future, time.monotonic() + self.limits.seconds)
         return found
 
     async def take_bank(self, path: Path, rebuild: bool) -> dict[str, int]:
@@ -100,23 +100,25 @@ class Service:
         return await run_in_threadpool(self.library.snapshot)
 
     async def look(
-        self, files: list[tuple[str, bytes, int]], asked: Asked
+        self, files: list[tuple[str, bytes, int]], asked: Asked, bank: Snapshot
     ) -> tuple[Snapshot, list[Detections | BaseException]]:
-        """(name, file, pixels) of each picture → its detections or its error, and the classes looked for."""
-        for _ in range(TRIES):
-            bank = await self.snapshot()
+        """(name, file, pixels) of each picture → its detections or its error, and the classes looked for:
+        those of `bank`, or newer ones where they changed meanwhile."""
+        end = time.monotonic() + self.limits.seconds
+        for left in reversed(range(TRIES)):
             looks = [Look(file, name, pixels, bank, asked) for name, file, pixels in files]
             self.queue.submit(*looks)
             found = await asyncio.gather(
-                *(self._answer(look.future) for look in looks), return_exceptions=True
+                *(self._answer(look.future, end) for look in looks), return_exceptions=True
             )
-            if not any(isinstance(one, ChangedError) for one in found):
+            if not left or not any(isinstance(one, ChangedError) for one in found):
                 break
+            bank = await self.snapshot()
         return bank, found
 
-    async def _answer(self, future: "Future[Any]") -> Any:
+    async def _answer(self, future: "Future[Any]", end: float) -> Any:
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(future), self.limits.seconds)
+            return await asyncio.wait_for(asyncio.wrap_future(future), max(0.0, end - time.monotonic()))
         except asyncio.TimeoutError:  # Python 3.10 does not call it TimeoutError
             raise TimeOutError(
                 f"expected an answer within {self.limits.seconds:g} s, but it is not done; ask for fewer "

@@ -11,6 +11,7 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
+from tenet.banks.class_names import check_name
 from tenet.banks.stored_class import StoredClass
 from tenet.banks.stored_shots import Box, StoredShot
 from tenet.errors import InputError
@@ -67,6 +68,8 @@ class ClassStore:
 
     def head(self, name: str) -> ClassHead | None:
         """A class by its name."""
+        if not _possible(name):
+            return None
         columns = (classes.c.id, classes.c.name, classes.c.version, classes.c.fingerprint)
         with self.database.reading() as connection:
             row = connection.execute(sql.select(*columns).where(classes.c.name == name)).first()
@@ -98,6 +101,7 @@ class ClassStore:
 
     def picture(self, name: str, shot: int, kind: str) -> bytes:
         """The JPEG of a shot: its `crop` or its `scene`."""
+        _check_possible(name)
         column = {"crop": shots.c.crop, "scene": shots.c.scene}[kind]
         found = sql.select(column).join(classes).where(classes.c.name == name, shots.c.id == shot)
         with self.database.reading() as connection:
@@ -143,6 +147,7 @@ class ClassStore:
 
     def rename(self, name: str, new: str) -> None:
         """Call a class otherwise."""
+        _check_possible(name)
         values = {"name": new, "version": classes.c.version + 1}
         try:
             with self.database.writing() as connection:
@@ -155,6 +160,7 @@ class ClassStore:
 
     def remove(self, name: str) -> None:
         """Forget a class with all its shots."""
+        _check_possible(name)
         with self.database.writing() as connection:
             if connection.execute(sql.delete(classes).where(classes.c.name == name)).rowcount != 1:
                 raise no_class(name)
@@ -168,6 +174,20 @@ _SIZES = (shots.c.thing_width, shots.c.thing_height, shots.c.picture_width, shot
 def no_class(name: str) -> NotFoundError:
     """The error of a class that is not there."""
     return NotFoundError(f"{name[:100]}: expected a class of this store, found none of that name")
+
+
+def _possible(name: str) -> bool:
+    """Whether a class may be called so; PostgreSQL must not be asked for others, it knows no NUL in texts."""
+    try:
+        check_name(name)
+    except InputError:
+        return False
+    return True
+
+
+def _check_possible(name: str) -> None:
+    if not _possible(name):
+        raise no_class(name)
 
 
 def _changed(head: ClassHead) -> ChangedError:

@@ -17,7 +17,7 @@ LOCAL = "http://127.0.0.1:8000"
 
 
 def client_of(
-    where: Path, runtime: FakeRuntime | None = None, token: str | None = None, **limits: Any
+    where: Path | str, runtime: FakeRuntime | None = None, token: str | None = None, **limits: Any
 ) -> TestClient:
     app = create_app(Tenet(runtime or FakeRuntime()), where, token, Limits(**limits))
     return TestClient(app, base_url=LOCAL, raise_server_exceptions=False)

@@ -65,7 +65,8 @@ async def detect(
     A picture that cannot be read is named in `failed`; if that is all of them, the answer is an error.
     """
     asked = asked_of(threshold, classes, size, tiles, limit)
-    names = asked_classes((await service.snapshot()).names, asked.classes)
+    bank = await service.snapshot()
+    asked_classes(bank.names, asked.classes)
     good, sizes, failed = [], [], []
     error: BaseException | None = None
     for name, file in await read_all(pictures, service.limits):
@@ -75,7 +76,7 @@ async def detect(
         except TenetError as wrong:
             error = wrong
             failed.append({"name": name, "message": str(wrong)})
-    bank, found = await service.look(good, asked) if good else (await service.snapshot(), [])
+    bank, found = await service.look(good, asked, bank) if good else (bank, [])
     answers = []
     for (name, _, _), shape, one in zip(good, sizes, found, strict=True):
         if isinstance(one, BaseException):
@@ -92,7 +93,8 @@ async def detect(
         {
             "model": service.model.name,
             "threshold": least,
-            "classes": names,
+            # Of the classes that were looked for, which may be others than those at the beginning.
+            "classes": asked_classes(bank.names, asked.classes),
             "pictures": answers,
             "failed": failed,
         }
