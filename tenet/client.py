@@ -9,7 +9,6 @@ Boxes are xyxy in pixels of the picture that was sent. A busy service is asked a
 """
 
 import json
-import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,14 +21,19 @@ from urllib.request import Request, urlopen
 
 import numpy as np
 
+from tenet.client_forms import (
+    Box,
+    Field,
+    PictureFile,
+    asked_fields,
+    corners,
+    file_of,
+    look_fields,
+    multipart,
+    reason_fields,
+)
 from tenet.errors import DataError, InputError, TenetError
 from tenet.structures import Detections
-
-PictureFile = Path | str | bytes
-"""A path, or the bytes of a picture file."""
-Box = tuple[float, float, float, float]
-Field = tuple[str, str | None, bytes]
-"""Name, file name (None: a plain value) and content of a part of a form."""
 
 
 class ServiceRefusedError(TenetError):
@@ -64,7 +68,7 @@ class JobState:
 
     @property
     def finished(self) -> bool:
-        return self.state in ("done", "failed")
+        return self.state == "done"
 
 
 class Client:
@@ -94,6 +98,22 @@ class Client:
             if not page["classes"] or len(found) >= page["total"]:
                 return found
 
+    def get(self, name: str) -> ClassState:
+        """One class."""
+        return _class(self._json("GET", _class_path(name)))
+
+    def rename(self, name: str, new: str) -> ClassState:
+        """Call a class otherwise."""
+        return _class(json.loads(self._send_json("PATCH", _class_path(name), {"name": new})))
+
+    def thumbnail(self, name: str, shot: int) -> bytes:
+        """The crop that the network saw of a shot, as JPEG."""
+        return self._send("GET", f"{_class_path(name)}/shots/{shot}/thumbnail")
+
+    def scene(self, name: str, shot: int) -> bytes:
+        """The picture that a shot came with, scaled down, as JPEG."""
+        return self._send("GET", f"{_class_path(name)}/shots/{shot}/scene")
+
     def register(
         self,
         name: str,
@@ -104,31 +124,96 @@ class Client:
         form: list[Field] = [("replace", None, str(replace).lower().encode())]
         for shot in shots:
             picture, box = shot if isinstance(shot, tuple) else (shot, None)
-            form.append(("pictures", *_file(picture)))
-            corners = "whole" if box is None else ",".join(repr(float(value)) for value in box)
-            form.append(("boxes", None, corners.encode()))
-        return _class(self._json("POST", f"/v1/classes/{quote(name, safe='')}/shots", form))
+            form.append(("pictures", *file_of(picture)))
+            form.append(("boxes", None, b"whole" if box is None else corners(box)))
+        return _class(self._json("POST", f"{_class_path(name)}/shots", form))
 
     def remove(self, name: str, shot: int | None = None) -> None:
         """Forget a class, or one of its shots by its id."""
-        path = f"/v1/classes/{quote(name, safe='')}"
+        path = _class_path(name)
         self._send("DELETE", path if shot is None else f"{path}/shots/{shot}")
 
     # ---- detecting
 
     def detect(
-        self, picture: PictureFile, threshold: float | None = None, classes: Iterable[str] | None = None
+        self,
+        picture: PictureFile,
+        threshold: float | None = None,
+        classes: Iterable[str] | None = None,
+        size: str | int = "auto",
+        tiles: bool = True,
+        limit: int = 300,
     ) -> Detections:
-        """What is in a picture, best first; boxes xyxy in its pixels."""
-        form = [("pictures", *_file(picture)), *_fields(threshold, classes)]
+        """What is in a picture, best first; boxes xyxy in its pixels. Options are those of `Tenet.detect`."""
+        form = [
+            ("pictures", *file_of(picture)),
+            *asked_fields(threshold, classes),
+            *look_fields(size, tiles, limit),
+        ]
         answer = self._json("POST", "/v1/detect", form)
         return detections_of(answer["pictures"][0], answer["classes"])
 
+    def explain(
+        self,
+        picture: PictureFile,
+        top: int = 1,
+        threshold: float | None = None,
+        classes: Iterable[str] | None = None,
+        box: Box | None = None,
+    ) -> dict[str, Any]:
+        """Why the best things were found, or why a box (xyxy in pixels of the picture) is one of a class or
+        not: maps, pairs and cosines as plain values, as docs/service.md tells."""
+        found: dict[str, Any] = self._json(
+            "POST", "/v1/explain", reason_fields(picture, top, threshold, classes, box)
+        )
+        return found
+
+    def explain_figure(
+        self,
+        picture: PictureFile,
+        top: int = 3,
+        threshold: float | None = None,
+        classes: Iterable[str] | None = None,
+        box: Box | None = None,
+    ) -> bytes:
+        """The same as one picture, a PNG; `box` is xyxy in pixels of the picture."""
+        return self._send("POST", "/v1/explain/figure", reason_fields(picture, top, threshold, classes, box))
+
+    def export(
+        self,
+        pictures: Sequence[Mapping[str, Any]],
+        classes: Sequence[str],
+        layout: str = "coco",
+        threshold: float = 0.0,
+    ) -> bytes:
+        """Pictures of an answer, such as those of `job_results`, as a file: coco, yolo, voc or csv."""
+        told = {
+            "format": layout,
+            "classes": list(classes),
+            "pictures": list(pictures),
+            "threshold": threshold,
+        }
+        return self._send_json("POST", "/v1/export", told)
+
+    # ---- jobs
+
     def start_job(
-        self, archive: PictureFile, threshold: float | None = None, classes: Iterable[str] | None = None
+        self,
+        pictures: PictureFile | Sequence[PictureFile],
+        threshold: float | None = None,
+        classes: Iterable[str] | None = None,
+        size: str | int = "auto",
+        tiles: bool = True,
+        limit: int = 300,
     ) -> JobState:
-        """Look at all pictures of a zip archive in the background."""
-        form = [("archive", *_file(archive)), *_fields(threshold, classes)]
+        """Look at all pictures of a zip archive, or of a list, in the background."""
+        alone = isinstance(pictures, (str, bytes, Path))
+        files: list[Field] = (
+            [("archive", *file_of(pictures))]  # type: ignore[arg-type]
+            if alone
+            else [("pictures", *file_of(one)) for one in pictures]  # type: ignore[union-attr,arg-type]
+        )
+        form = [*files, *asked_fields(threshold, classes), *look_fields(size, tiles, limit)]
         return _job(self._json("POST", "/v1/jobs", form))
 
     def jobs(self) -> list[JobState]:
@@ -137,11 +222,23 @@ class Client:
 
     def forget_job(self, key: str) -> None:
         """Forget a job with its results; one that is not done is given up."""
-        self._send("DELETE", f"/v1/jobs/{quote(key, safe='')}")
+        self._send("DELETE", _job_path(key))
 
     def job(self, key: str) -> JobState:
         """How far a job is."""
-        return _job(self._json("GET", f"/v1/jobs/{quote(key, safe='')}"))
+        return _job(self._json("GET", _job_path(key)))
+
+    def job_results(self, key: str) -> dict[str, list[dict[str, Any]]]:
+        """What a job found so far: `pictures`, which `detections_of` reads, and those that `failed`."""
+        found: dict[str, list[dict[str, Any]]] = {"pictures": [], "failed": []}
+        start = 0
+        while True:
+            part = self._json("GET", f"{_job_path(key)}/results?limit=1000&start={start}")
+            for name in found:
+                found[name] += part[name]
+                start += len(part[name])
+            if (not part["pictures"] and not part["failed"]) or start >= part["total"]:
+                return found
 
     def wait(self, key: str, seconds: float = 3600.0) -> JobState:
         """The job when it is finished."""
@@ -157,18 +254,36 @@ class Client:
     def export_job(self, key: str, layout: str = "coco", threshold: float = 0.0) -> bytes:
         """A job's results as a file: coco, yolo, voc or csv."""
         query = urlencode({"format": layout, "threshold": threshold})
-        return self._send("GET", f"/v1/jobs/{quote(key, safe='')}/export?{query}")
+        return self._send("GET", f"{_job_path(key)}/export?{query}")
 
     # ---- the bank
 
-    def save_bank(self) -> bytes:
-        """All classes as a bank file, for `ClassBank.load`."""
-        return self._send("GET", "/v1/bank")
+    def save_bank(self, classes: Iterable[str] | None = None) -> bytes:
+        """These classes, or all of them, as a bank file for `ClassBank.load`."""
+        names = [classes] if isinstance(classes, str) else list(classes or ())
+        query = "?" + urlencode([("classes", name) for name in names]) if names else ""
+        return self._send("GET", f"/v1/bank{query}")
 
     def load_bank(self, bank: PictureFile, rebuild: bool = False) -> list[ClassState]:
         """Give the service the classes of a bank file."""
-        form: list[Field] = [("bank", *_file(bank)), ("rebuild", None, str(rebuild).lower().encode())]
+        form: list[Field] = [("bank", *file_of(bank)), ("rebuild", None, str(rebuild).lower().encode())]
         return [_class(one) for one in self._json("POST", "/v1/bank", form)["classes"]]
+
+    # ---- for supervisors
+
+    def health(self) -> dict[str, Any]:
+        """Whether the service is alive; an error if it is not."""
+        found: dict[str, Any] = self._json("GET", "/healthz")
+        return found
+
+    def ready(self) -> dict[str, Any]:
+        """Whether it can answer now; it is asked until it can, as long as the client's patience lasts."""
+        found: dict[str, Any] = self._json("GET", "/readyz")
+        return found
+
+    def metrics(self) -> str:
+        """Its counters in Prometheus' text format."""
+        return self._send("GET", "/metrics").decode()
 
     # ---- within
 
@@ -176,10 +291,14 @@ class Client:
         return json.loads(self._send(method, path, form))
 
     def _send(self, method: str, path: str, form: Sequence[Field] | None = None) -> bytes:
+        return self._ask(method, path, *((None, None) if form is None else multipart(form)))
+
+    def _send_json(self, method: str, path: str, told: Any) -> bytes:
+        return self._ask(method, path, "application/json", json.dumps(told).encode())
+
+    def _ask(self, method: str, path: str, kind: str | None, body: bytes | None) -> bytes:
         headers = {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
-        body = None
-        if form is not None:
-            kind, body = _multipart(form)
+        if kind is not None:
             headers["Content-Type"] = kind
         end = time.monotonic() + self._patience
         while True:
@@ -212,34 +331,12 @@ def detections_of(picture: Mapping[str, Any], classes: Sequence[str]) -> Detecti
     )
 
 
-def _fields(threshold: float | None, classes: Iterable[str] | None) -> list[Field]:
-    fields: list[Field] = [] if threshold is None else [("threshold", None, repr(float(threshold)).encode())]
-    names = [classes] if isinstance(classes, str) else list(classes or ())
-    return [*fields, *(("classes", None, name.encode()) for name in names)]
+def _class_path(name: str) -> str:
+    return f"/v1/classes/{quote(name, safe='')}"
 
 
-def _file(source: PictureFile) -> tuple[str, bytes]:
-    if isinstance(source, bytes):
-        return "picture", source
-    try:
-        return Path(source).name, Path(source).read_bytes()
-    except OSError as error:
-        raise DataError(
-            f"{source}: expected a file to send, but it cannot be read ({error.strerror})"
-        ) from error
-
-
-def _multipart(form: Sequence[Field]) -> tuple[str, bytes]:
-    """(content type, body) of a form with files."""
-    mark = secrets.token_hex(16)
-    parts = []
-    for name, file_name, content in form:
-        head = f'--{mark}\r\nContent-Disposition: form-data; name="{name}"'
-        if file_name is not None:
-            safe = file_name.replace("\\", "_").replace('"', "%22").replace("\r", " ").replace("\n", " ")
-            head += f'; filename="{safe}"\r\nContent-Type: application/octet-stream'
-        parts += [head.encode("utf-8", "replace"), b"\r\n\r\n", content, b"\r\n"]
-    return f"multipart/form-data; boundary={mark}", b"".join([*parts, f"--{mark}--\r\n".encode()])
+def _job_path(key: str) -> str:
+    return f"/v1/jobs/{quote(key, safe='')}"
 
 
 def _pause(told: str | None) -> float:

@@ -36,6 +36,7 @@ NEVER = {
     "drawing": LIGHT,
     "web": LIGHT,
     "client.py": LIGHT | {"tenet.web"},
+    "client_forms.py": LIGHT | {"tenet.web"},
     "demo": DRAWING | {"skimage"},
     "ops": {"tenet.models", "tenet.config", "tenet.structures", "pathlib", "os"},
     "data": {"torch", "tenet.models", "tenet.ops", "tenet.scoring", "tenet.commands"},

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import signal
 import zipfile
 from collections.abc import Iterator
@@ -9,13 +10,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fake_bank import scene
 from fake_runtime import FakeRuntime
 from served import Served
-from web_parts import BOX, file
+from web_parts import BOX, file, png
 
 from tenet.bank import ClassBank
 from tenet.cli import main
-from tenet.client import Client, ServiceRefusedError, _multipart
+from tenet.client import Client, ServiceRefusedError
+from tenet.client_forms import multipart
 from tenet.errors import DataError, InputError
 from tenet.predictor import Tenet
 
@@ -66,6 +69,59 @@ def test_a_bank_and_a_job(client: Client) -> None:
     assert len(json.loads(client.export_job(job.id))["annotations"]) == 3
 
 
+class Recording(Client):
+    """Writes down what it asks for."""
+
+    def __init__(self, address: str, token: str) -> None:
+        super().__init__(address, token)
+        self.asked: list[tuple[str, str]] = []
+
+    def _ask(self, method: str, path: str, kind: str | None, body: bytes | None) -> bytes:
+        self.asked.append((method, path.partition("?")[0]))
+        return super()._ask(method, path, kind, body)
+
+
+def test_every_route_has_a_method(served: Served, client: Client, tmp_path: Path) -> None:
+    asking = Recording(served.address, TOKEN)
+    told = asking.register("red", [(file("red"), BOX), file("red", 1)])
+    asking.register("blue", [file("blue")])
+    assert asking.get("red").shots == told.shots
+    assert asking.rename("red", "old new red").name == "old new red"
+    assert asking.thumbnail("old new red", told.shots[0]).startswith(b"\xff\xd8")
+    assert asking.scene("old new red", told.shots[0]).startswith(b"\xff\xd8")
+    assert [one.name for one in asking.classes()] == ["old new red", "blue"]
+    both = scene(400, 300, ("red", (20, 20, 120, 120)), ("blue", (200, 100, 300, 200)))
+    assert sorted(asking.detect(png(both), 0.1).names.tolist()) == ["blue", "old new red"]
+    found = asking.detect(png(both), 0.1, size=256, tiles=False, limit=1)
+    assert len(found) == 1
+    why = asking.explain(file("red"), classes=["old new red"], box=BOX)
+    assert why["explained"][0]["class"] == "old new red"
+    assert asking.explain_figure(file("red")).startswith(b"\x89PNG")
+    job = asking.wait(asking.start_job([file("red"), b"no picture", file("blue")], classes="blue").id, 60)
+    assert asking.jobs()[0] == job
+    results = asking.job_results(job.id)
+    assert [len(one["detections"]) for one in results["pictures"]] == [0, 1]
+    assert len(results["failed"]) == 1
+    assert asking.export(results["pictures"], ["blue"], "csv").count(b"\n") == 2
+    assert asking.export_job(job.id, "csv").count(b"\n") == 2
+    asking.forget_job(job.id)
+    (tmp_path / "some.bank").write_bytes(asking.save_bank(["blue"]))
+    assert ClassBank.open(tmp_path / "some.bank").names == ("blue",)
+    asking.load_bank(tmp_path / "some.bank")
+    asking.remove("old new red", told.shots[0])
+    asking.remove("old new red")
+    assert asking.health()["status"] == asking.ready()["status"] == "ok"
+    assert "tenet_requests_total" in asking.metrics()
+    described = json.loads(asking._send("GET", "/openapi.json"))["paths"]
+    for path, methods in described.items():
+        pattern = re.compile(re.sub(r"\{[a-z]+\}", "[^/]+", path))
+        for method in methods:
+            assert any(way == method.upper() and pattern.fullmatch(at) for way, at in asking.asked), (
+                method,
+                path,
+            )
+
+
 def test_refusals_carry_the_services_words(client: Client, served: Served, tmp_path: Path) -> None:
     with pytest.raises(ServiceRefusedError, match="expected a picture") as caught:
         client.register("red", [b"no picture"])
@@ -81,7 +137,7 @@ def test_refusals_carry_the_services_words(client: Client, served: Served, tmp_p
 
 
 def test_a_name_cannot_break_out_of_its_header() -> None:
-    _, body = _multipart([("pictures", 'a"\r\nX-Evil: 1\r\n\r\nb.png', b"x")])
+    _, body = multipart([("pictures", 'a"\r\nX-Evil: 1\r\n\r\nb.png', b"x")])
     assert b"\r\nX-Evil" not in body
 
 
