@@ -3,6 +3,7 @@
 import sys
 
 from tenet.bench.serve import PATIENCE
+from tenet.errors import TenetError
 from tenet.predictor import Tenet
 
 
@@ -17,7 +18,12 @@ def main() -> None:
         print(address, flush=True)
 
     limits = Limits(batch=int(batch), seconds=PATIENCE)
-    serve(Tenet.load(name or None), "127.0.0.1", 0, store, None, began, limits)
+    try:
+        serve(lambda: Tenet.load(name or None), "127.0.0.1", 0, store, None, began, limits)
+    except TenetError as error:
+        # The one who started it reads a line, and tells it.
+        print(" ".join(str(error).split()), flush=True)
+        sys.exit(1)
 
 
 if __name__ == "__main__":

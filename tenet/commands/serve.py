@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
             webbrowser.open(address)
 
     limits = Limits(batch=args.batch)
-    serve(Tenet.load(args.model), args.host, args.port, args.store, token, began, limits)
+    serve(lambda: Tenet.load(args.model), args.host, args.port, args.store, token, began, limits)
     return 0
 
 

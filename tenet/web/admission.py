@@ -90,14 +90,16 @@ class Admission:
     def _bounded(self, receive: Receive, most: int) -> Receive:
         """`receive` that ends a body which is too long or too slow."""
         came, complete = 0, False
-        end = time.monotonic() + self._limits.body_seconds
+        start = time.monotonic()
 
         async def bounded() -> Message:
             nonlocal came, complete
             if complete:
                 return await receive()
+            # What came already earns time: a large request may last, one that trickles may not.
+            left = start + self._limits.body_seconds + came / MEGABYTE * self._limits.megabyte_seconds
             try:
-                message = await asyncio.wait_for(receive(), max(0.0, end - time.monotonic()))
+                message = await asyncio.wait_for(receive(), max(0.0, left - time.monotonic()))
             except asyncio.TimeoutError:  # Python 3.10 does not call it TimeoutError
                 raise HTTPException(408, "the request took too long to arrive; ask again") from None
             came += len(message.get("body", b""))

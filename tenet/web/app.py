@@ -14,12 +14,13 @@ from starlette.responses import Response
 from tenet.errors import TenetError
 from tenet.predictor import Tenet
 from tenet.version import __version__
+from tenet.web import wording
 from tenet.web.admission import Admission, Watch
 from tenet.web.answers import error_response
 from tenet.web.failures import BusyError, status_and_code
 from tenet.web.limits import Limits
 from tenet.web.routes import bank, classes, detect, exports, health, jobs, page
-from tenet.web.safety import Guard
+from tenet.web.safety import BEARER, Guard
 from tenet.web.service import Service
 
 ROUTERS = (
@@ -46,7 +47,8 @@ def create_app(
 
     where  the store: a file, or postgresql://…
     token  demanded of every request but those for the page itself and the probes; None: of nobody, and then
-           only this machine's own names are answered
+           only requests to this machine's own names are answered. The name is what the request says: on an
+           address that others reach, give a token (`tenet serve` insists on it)
     """
     limits = limits or Limits()
     service = Service(model, where, limits)
@@ -70,7 +72,7 @@ def create_app(
     )
     app.state.service = service
     for router in ROUTERS:
-        app.include_router(router)
+        app.include_router(router, dependencies=[BEARER] if router.prefix.startswith("/v1") else [])
     app.add_exception_handler(TenetError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _other)
@@ -88,13 +90,11 @@ async def _refused(_request: Request, error: Any) -> Response:
 
 
 async def _invalid(_request: Request, error: Any) -> Response:
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"][1:]) or str(first["loc"][0])
-    return error_response(422, "bad_input", f"{where}: {first['msg']}")
+    return error_response(422, "bad_input", wording.invalid(error.errors()[0]))
 
 
-async def _other(_request: Request, error: Any) -> Response:
-    headers = error.headers or {}
-    return error_response(
-        error.status_code, CODES.get(error.status_code, "refused"), str(error.detail), headers
-    )
+async def _other(request: Request, error: Any) -> Response:
+    headers, status = error.headers or {}, error.status_code
+    allowed = headers.get("Allow", "")
+    text = wording.refused(status, str(error.detail), request.method, request.url.path, allowed)
+    return error_response(status, CODES.get(status, "refused"), text, headers)

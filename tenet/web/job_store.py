@@ -8,6 +8,7 @@ import json
 import secrets
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,24 +16,30 @@ import sqlalchemy as sql
 
 from tenet.web.database import Database
 from tenet.web.failures import BusyError, NotFoundError
+from tenet.web.limits import MEGABYTE
 from tenet.web.tables import job_pictures, jobs
 
 LEASE = 15.0
 """Seconds after which a job whose server fell silent is taken over."""
+LOADING_LEASE = 4 * LEASE
+"""The same while its pictures come in: one of them may take a while to be unpacked and written."""
 MOST_OPEN = 20
 """Jobs that are not finished."""
+MOST_DONE = 200
+"""Finished jobs that are kept."""
 AT_ONCE = 32
 """Pictures written in one transaction; others may write between."""
+BYTES_AT_ONCE = 32 * MEGABYTE
+"""The same, for large ones."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job and how far it is. `state`: loading, waiting, done or failed."""
+    """A job and how far it is. `state`: loading, waiting or done; `failed` counts its bad pictures."""
 
     id: str
     state: str
     options: dict[str, Any]
-    message: str
     created: float
     total: int = 0
     done: int = 0
@@ -48,37 +55,43 @@ class JobStore:
     def create(self, options: dict[str, Any], pictures: Iterable[tuple[str, bytes]]) -> str:
         """A job with all its pictures. Until the last of them is written nobody begins it."""
         key, now = secrets.token_hex(8), time.time()
-        row = {"id": key, "state": "loading", "options": json.dumps(options), "message": "", "created": now}
+        row = {"id": key, "state": "loading", "options": json.dumps(options), "created": now}
         with self._database.writing() as connection:
             open_jobs = sql.select(sql.func.count()).where(jobs.c.state.in_(("loading", "waiting")))
             if connection.execute(open_jobs).scalar_one() >= MOST_OPEN:
                 raise BusyError(f"{MOST_OPEN} jobs wait already; ask again when one is done", 30)
-            connection.execute(sql.insert(jobs).values(**row, owner="", lease=now + LEASE))
+            connection.execute(sql.insert(jobs).values(**row, owner="", lease=now + LOADING_LEASE))
         try:
             some: list[dict[str, Any]] = []
+            size, last = 0, now
             for name, file in pictures:
                 some.append({"job_id": key, "name": name, "state": "waiting", "file": file, "result": ""})
-                if len(some) == AT_ONCE:
+                size += len(file)
+                # Also when it takes long: the job must not be taken for one whose server is gone.
+                if len(some) == AT_ONCE or size > BYTES_AT_ONCE or time.time() - last > LEASE / 3:
                     self._insert(key, some)
-                    some = []
+                    some, size, last = [], 0, time.time()
             self._insert(key, some, "waiting")
         except BaseException:
-            self.remove(key)
+            with suppress(NotFoundError):
+                self.remove(key)
             raise
         return key
 
     def _insert(self, key: str, rows: Sequence[dict[str, Any]], state: str = "loading") -> None:
         with self._database.writing() as connection:
+            lease = time.time() + LOADING_LEASE if state == "loading" else 0.0
+            own = sql.update(jobs).where(jobs.c.id == key).values(state=state, lease=lease)
+            if connection.execute(own).rowcount != 1:
+                raise _no_job(key)
             if rows:
                 connection.execute(sql.insert(job_pictures), list(rows))
-            lease = time.time() + LEASE if state == "loading" else 0.0
-            connection.execute(sql.update(jobs).where(jobs.c.id == key).values(state=state, lease=lease))
 
     def get(self, key: str) -> Job:
         """A job by its id."""
         found = self._jobs(jobs.c.id == key)
         if not found:
-            raise NotFoundError(f"job {key[:40]}: expected a job of this store, found none")
+            raise _no_job(key)
         return found[0]
 
     def newest(self, most: int = 100) -> list[Job]:
@@ -99,7 +112,6 @@ class JobStore:
                 row.id,
                 row.state,
                 json.loads(row.options),
-                row.message,
                 row.created,
                 sum(count.get((row.id, state), 0) for state in ("waiting", "done", "failed")),
                 count.get((row.id, "done"), 0),
@@ -125,7 +137,7 @@ class JobStore:
         """Forget a job, whatever its state; who is at it stops."""
         with self._database.writing() as connection:
             if connection.execute(sql.delete(jobs).where(jobs.c.id == key)).rowcount != 1:
-                raise NotFoundError(f"job {key[:40]}: expected a job of this store, found none")
+                raise _no_job(key)
 
     # ---- for who does them
 
@@ -166,8 +178,15 @@ class JobStore:
                 )
         return True
 
-    def finish(self, key: str, owner: str, state: str, message: str = "") -> None:
-        """Nothing is left to be done."""
+    def finish(self, key: str, owner: str) -> None:
+        """Nothing is left to be done. Of the jobs that are done the newest are kept."""
+        done = jobs.c.state == "done"
+        old = sql.select(jobs.c.id).where(done).order_by(jobs.c.created.desc()).offset(MOST_DONE)
         with self._database.writing() as connection:
             ours = (jobs.c.id == key, jobs.c.owner == owner)
-            connection.execute(sql.update(jobs).where(*ours).values(state=state, message=message))
+            connection.execute(sql.update(jobs).where(*ours).values(state="done"))
+            connection.execute(sql.delete(jobs).where(done, jobs.c.id.in_(old.scalar_subquery())))
+
+
+def _no_job(key: str) -> NotFoundError:
+    return NotFoundError(f"job {key[:40]}: expected a job of this store, found none")

@@ -58,7 +58,7 @@ class JobRunner:
         while not self._end.is_set():
             pictures = self._store.waiting(job.id, self._limits.batch)
             if not pictures:
-                self._store.finish(job.id, self._owner, "done")
+                self._store.finish(job.id, self._owner)
                 return
             found = self._look(job, pictures, asked)
             if not self._store.write(job.id, self._owner, found):

@@ -22,8 +22,10 @@ class Limits:
     waiting        pictures and other work that wait for the model
     batch          pictures that the model looks at together
     batch_pixels   their pixels together; a larger picture goes alone
-    body_seconds   for a request to arrive
-    seconds        for its answer
+    body_seconds      for a request to arrive
+    megabyte_seconds  and for each megabyte of it
+    head_seconds      for its header
+    seconds           for its answer
     """
 
     upload: int = 32 * MEGABYTE
@@ -40,4 +42,6 @@ class Limits:
     batch: int = 4
     batch_pixels: int = 32_000_000
     body_seconds: float = 120.0
+    megabyte_seconds: float = 2.0
+    head_seconds: float = 20.0
     seconds: float = 120.0

@@ -8,12 +8,16 @@ refused), and a request that another site's page started is refused whatever it 
 import hmac
 from urllib.parse import urlsplit
 
+from fastapi import Depends
+from fastapi.security import HTTPBearer
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tenet.errors import InputError
 from tenet.web.answers import send_error
 
+BEARER = Depends(HTTPBearer(auto_error=False, description="the token, where the service demands one"))
+"""For the description alone: `Guard` looks at the token before any route is found."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 OPEN = ("/", "/healthz", "/readyz", "/favicon.ico")
 """Paths that need no token: the page itself, which asks for it, and the probes of a supervisor."""

@@ -4,6 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tenet.web import examples
+
 Coordinate = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
 Box = Annotated[list[Coordinate], Field(min_length=4, max_length=4, examples=[[40.0, 30.0, 100.0, 90.0]])]
 """xyxy in pixels of the picture beside it."""
@@ -12,40 +14,8 @@ Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Format = Literal["coco", "yolo", "voc", "csv"]
 
 
-_SHOT: dict[str, Any] = {
-    "id": 1,
-    "number": 0,
-    "thing": [118.0, 140.0],
-    "picture": [640, 480],
-    "scene_box": [20.0, 31.0, 138.0, 171.0],
-}
-_CLASS: dict[str, Any] = {
-    "name": "pinecone",
-    "colour": "#3cc3b4",
-    "shots": [_SHOT],
-    "verdict": "good",
-    "sentence": "pinecone: good",
-    "notes": [],
-    "added": 1,
-}
-_HIT: dict[str, Any] = {
-    "class": "pinecone",
-    "score": 0.91,
-    "box": [100.0, 120.0, 170.0, 180.0],
-    "shot": 0,
-    "shot_id": 1,
-}
-_PICTURE: dict[str, Any] = {"name": "forest.jpg", "width": 640, "height": 480, "detections": [_HIT]}
-_JOB: dict[str, Any] = {
-    "id": "0123456789abcdef",
-    "state": "waiting",
-    "message": "",
-    "created": 1760000000.0,
-    "total": 200,
-    "done": 40,
-    "failed": 1,
-    "options": {"threshold": 0.25, "classes": ["pinecone"]},
-}
+def _example(one: dict[str, Any]) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"examples": [one]})
 
 
 class Plain(BaseModel):
@@ -64,6 +34,8 @@ class ErrorText(Plain):
 class Error(Plain):
     """Every answer that is no success."""
 
+    model_config = _example(examples.ERROR)
+
     error: ErrorText
 
 
@@ -80,7 +52,7 @@ class ShotInfo(Plain):
 class ClassInfo(Plain):
     """A class, and how well the detector knows it."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [_CLASS]})
+    model_config = _example(examples.CLASS)
 
     name: Name
     colour: str = Field(description="of its boxes", examples=["#3cc3b4"])
@@ -94,6 +66,8 @@ class ClassInfo(Plain):
 class ClassList(Plain):
     """A part of the classes, in the order in which they came."""
 
+    model_config = _example(examples.CLASSES)
+
     model: str
     threshold: float = Field(description="the model's own, from which a detection is shown")
     total: int
@@ -102,6 +76,8 @@ class ClassList(Plain):
 
 class Renaming(Plain):
     """A new name for a class."""
+
+    model_config = _example({"name": "pine cone"})
 
     name: Name
 
@@ -135,19 +111,7 @@ class PictureFailed(Plain):
 class Found(Plain):
     """What was found in the pictures of a request."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "model": "tenet_lite0",
-                    "threshold": 0.25,
-                    "classes": ["pinecone"],
-                    "pictures": [_PICTURE],
-                    "failed": [],
-                }
-            ]
-        }
-    )
+    model_config = _example(examples.FOUND)
 
     model: str
     threshold: float
@@ -179,6 +143,8 @@ class ExplainedDetection(Detection):
 class Explained(Plain):
     """Why the best things were found."""
 
+    model_config = _example(examples.EXPLAINED)
+
     note: str
     threshold: float
     below: bool = Field(description="nothing reaches the threshold: this is the best below it")
@@ -188,11 +154,7 @@ class Explained(Plain):
 class ExportRequest(Plain):
     """Results to be made into a file."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"format": "csv", "threshold": 0.3, "classes": ["pinecone"], "pictures": [_PICTURE]}]
-        }
-    )
+    model_config = _example(examples.EXPORT)
 
     format: Format
     threshold: Score = 0.0
@@ -203,11 +165,10 @@ class ExportRequest(Plain):
 class JobInfo(Plain):
     """A job and how far it is."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [_JOB]})
+    model_config = _example(examples.JOB)
 
     id: str
-    state: Literal["loading", "waiting", "done", "failed"]
-    message: str
+    state: Literal["loading", "waiting", "done"]
     created: float = Field(description="seconds since 1970")
     total: int
     done: int
@@ -218,11 +179,15 @@ class JobInfo(Plain):
 class JobList(Plain):
     """The newest jobs."""
 
+    model_config = _example({"jobs": [examples.JOB]})
+
     jobs: list[JobInfo]
 
 
 class JobResults(Plain):
     """A part of what a job found so far."""
+
+    model_config = _example(examples.RESULTS)
 
     total: int
     pictures: list[PictureFound]
@@ -232,15 +197,22 @@ class JobResults(Plain):
 class Imported(Plain):
     """What came in with a bank."""
 
-    classes: list[ClassInfo]
+    model_config = _example({"total": 1, "added": 1, "classes": [examples.CLASS]})
+
+    total: int = Field(description="classes of the bank, each of them in the store now")
+    added: int = Field(description="shots that were new")
+    classes: list[ClassInfo] = Field(description="the classes, at most the first 1000")
 
 
 class Health(Plain):
     """Whether the service works."""
 
+    model_config = _example(examples.HEALTH)
+
     status: Literal["ok", "starting", "failed"]
     model: str
     version: str
+    left_out: int = Field(0, description="classes that this model cannot encode; the log names them")
 
 
 ERRORS: dict[int | str, dict[str, Any]] = {

@@ -8,11 +8,12 @@ import uvicorn
 from tenet.errors import InputError
 from tenet.predictor import Tenet
 from tenet.web.app import create_app
+from tenet.web.connections import impatient
 from tenet.web.limits import Limits
 
 
 def serve(
-    model: Tenet,
+    load: Callable[[], Tenet],
     host: str,
     port: int,
     store: str,
@@ -20,15 +21,18 @@ def serve(
     began: Callable[[str, str], None],
     limits: Limits | None = None,
 ) -> None:
-    """Serve until the process is told to end. `began` hears the address and the store."""
+    """Serve until the process is told to end. `load` gives the model, once the address is ours; `began` hears
+    the address and the store."""
+    limits = limits or Limits()
     listening = listen(host, port)
     try:
-        app = create_app(model, store, token, limits)
+        app = create_app(load(), store, token, limits)
     except BaseException:
         listening.close()
         raise
     config = uvicorn.Config(
         app,
+        http=impatient(limits.head_seconds),
         log_level="warning",
         server_header=False,
         date_header=False,

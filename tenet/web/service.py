@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, TypeVar
+from threading import Timer
+from typing import Annotated, Any, TypeVar
 
-from fastapi import Request
+from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
 from tenet.drawing.colours import class_colour
@@ -28,6 +29,8 @@ from tenet.web.teaching import Teacher
 
 Answer = TypeVar("Answer")
 TRIES = 3
+REBUILD_SECONDS = 5.0
+"""Until a store that was away at the start is asked again."""
 log = logging.getLogger("tenet.web")
 
 
@@ -44,19 +47,29 @@ class Service:
         self.job_store = JobStore(self.database)
         self.jobs = JobRunner(self.job_store, self.library, self.queue, limits)
         self.ready = False
+        self.left_out = 0
         self._importing = asyncio.Lock()
 
     def start(self) -> None:
         """Begin to work. Ready once every class is known to this model."""
         self.queue.start()
-        rebuilding = Call(self.teacher.rebuild)
-        rebuilding.future.add_done_callback(self._rebuilt)
-        self.queue.submit(rebuilding)
+        self._rebuild()
 
-    def _rebuilt(self, future: "Future[int]") -> None:
-        if future.cancelled() or future.exception() is not None:
-            log.error("the classes could not be encoded by this model: %s", future.exception())
+    def _rebuild(self) -> None:
+        if self.queue.alive:
+            rebuilding = Call(self.teacher.rebuild)
+            rebuilding.future.add_done_callback(self._rebuilt)
+            self.queue.submit(rebuilding)
+
+    def _rebuilt(self, future: "Future[list[str]]") -> None:
+        error = future.exception()
+        if error is not None:
+            log.error("the classes could not be encoded by this model; it is tried again: %s", error)
+            later = Timer(REBUILD_SECONDS, self._rebuild)
+            later.daemon = True
+            later.start()
             return
+        self.left_out = len(future.result())
         self.ready = True
         self.jobs.start()
 
@@ -154,3 +167,7 @@ def service_of(request: Request) -> Service:
     """The service of the app that a request came to."""
     found: Service = request.app.state.service
     return found
+
+
+Served = Annotated[Service, Depends(service_of)]
+"""What a route asks for to get it."""

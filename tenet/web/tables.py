@@ -19,7 +19,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA = 1
+SCHEMA = 2
 """Of these tables; a store of another one is refused."""
 
 metadata = MetaData()
@@ -68,7 +68,6 @@ jobs = Table(
     Column("id", String(32), primary_key=True),
     Column("state", String(12), nullable=False),
     Column("options", Text, nullable=False),
-    Column("message", Text, nullable=False),
     Column("created", Float, nullable=False),
     Column("owner", String(32), nullable=False),
     Column("lease", Float, nullable=False),

@@ -4,6 +4,7 @@ What needs the network runs in the thread that owns the model, one after another
 store is noticed by the class's version, and the work is done again from what it wrote.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -17,7 +18,7 @@ from tenet.banks.stored_shots import StoredShot, runtime_shots
 from tenet.data.images import picture_size
 from tenet.errors import DataError, InputError, WeightsError
 from tenet.structures import ClassFeatures
-from tenet.web.failures import ChangedError, NotFoundError, TooLargeError
+from tenet.web.failures import BusyError, ChangedError, NotFoundError, TooLargeError
 from tenet.web.library import Library
 from tenet.web.limits import Limits
 from tenet.web.store import ClassHead, no_class
@@ -27,6 +28,7 @@ TRIES = 5
 LARGEST_KEPT = 2048
 """Side of a kept picture, in pixels; what this package writes is smaller."""
 Answer = TypeVar("Answer")
+log = logging.getLogger("tenet.web")
 
 
 class AtModel(Protocol):
@@ -66,11 +68,11 @@ class Teacher:
             self._write(name, head, [*kept, *fresh], fresh, gone)
         return self._library.snapshot().registration(name, len(fresh), notes)
 
-    def remove_shot(self, name: str, shot: int) -> Registration:
+    def remove_shot(self, name: str, shot: int) -> None:
         """Forget one shot; the class is encoded again from the others."""
-        return _again(lambda: self._remove_shot(name, shot))
+        _again(lambda: self._remove_shot(name, shot))
 
-    def _remove_shot(self, name: str, shot: int) -> Registration:
+    def _remove_shot(self, name: str, shot: int) -> None:
         head = self._store.head(name)
         if head is None:
             raise no_class(name)
@@ -81,7 +83,6 @@ class Teacher:
         if not kept:
             raise InputError(f"{name}: expected to keep a shot, but it has this one only; remove the class")
         self._write(name, head, kept, (), [shot])
-        return self._library.snapshot().registration(name)
 
     def rename(self, name: str, new: str) -> None:
         """Call a class otherwise."""
@@ -91,17 +92,23 @@ class Teacher:
         """Forget a class."""
         self._store.remove(name)
 
-    def rebuild(self) -> int:
-        """Encode anew what another model encoded; how many classes that were."""
+    def rebuild(self) -> list[str]:
+        """Encode anew what another model encoded. Classes with which that fails are left out: their names."""
         _, heads = self._store.heads()
-        other = [head for head in heads if head.fingerprint != self._runtime.fingerprint]
-        for head in other:
+        left_out = []
+        for head in (head for head in heads if head.fingerprint != self._runtime.fingerprint):
             try:
                 self._write(head.name, head, [shot for _, shot in self._store.shots(head)], (), ())
             except ChangedError:
                 # Another server does the same, or somebody removed it.
                 continue
-        return len(other)
+            except BusyError:
+                raise
+            except Exception:
+                # One damaged class must not keep the others from being served.
+                log.exception("the class %s cannot be encoded by this model and is left out", head.name)
+                left_out.append(head.name)
+        return left_out
 
     def take_bank(self, path: Path, rebuild: bool = False, at_model: AtModel = _here) -> dict[str, int]:
         """Take in the classes of a bank file; a class that the store has gets the shots of both.

@@ -1,8 +1,8 @@
 """schemathesis: what the description allows, and much that it does not, gets an answer that it describes."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
-from urllib.request import urlopen
 
 import pytest
 import schemathesis
@@ -13,6 +13,7 @@ from served import Served
 from web_parts import BOX, file
 
 from tenet.client import Client
+from tenet.web import examples
 
 DESCRIBED = [
     checks.not_a_server_error,
@@ -42,13 +43,54 @@ def test_every_answer_is_described(described: Any, mode: GenerationMode) -> None
     asked = [operation for operation in operations if _check(operation, mode)]
     assert len(asked) > 10
     # The service counted them: they were sent, and not only drawn.
-    assert _answered(described.get_base_url()) > 5 * len(asked)
+    assert sum(_answered(described).values()) > 5 * len(asked)
 
 
-def _answered(address: str) -> float:
-    with urlopen(f"{address.rstrip('/')}/metrics", timeout=60) as answer:
-        lines = answer.read().decode().splitlines()
-    return sum(float(line.split()[-1]) for line in lines if line.startswith("tenet_requests_total{"))
+def test_every_route_succeeds_as_described(described: Any) -> None:
+    client = Client(described.get_base_url().rstrip("/"))
+    for found in described.get_all_operations():
+        operation = found.ok()
+        shot = client.register("red", [(file(), BOX), (file("red", 1), BOX)]).shots[-1]
+        job = client.wait(client.start_job([file()]).id, 60).id
+        values = {"name": "red", "shot": shot, "key": job, "format": "coco"}
+        way = operation.method.upper()
+        case = operation.Case(
+            path_parameters={one.name: values[one.name] for one in operation.path_parameters},
+            query={one.name: values[one.name] for one in operation.query if one.name in values},
+        )
+        answer = case.call(timeout=60, **_content(client, operation.path, way))
+        assert answer.status_code < 300, (way, operation.path, answer.content)
+        case.validate_response(answer, checks=DESCRIBED)
+    counted = _answered(described)
+    for found in described.get_all_operations():
+        route = (found.ok().method.upper(), found.ok().path)
+        assert any(key[:2] == route and key[2].startswith("2") for key in counted), route
+
+
+def _content(client: Client, path: str, method: str) -> dict[str, Any]:
+    """What a request to that route brings: real pictures, and a file of each kind."""
+    files = {
+        "/v1/classes/{name}/shots": ("pictures", file("red", 2)),
+        "/v1/detect": ("pictures", file()),
+        "/v1/explain": ("picture", file()),
+        "/v1/explain/figure": ("picture", file()),
+        "/v1/jobs": ("pictures", file()),
+        "/v1/bank": ("bank", client.save_bank()),
+    }
+    if method == "PATCH":
+        return {"json": {"name": "crimson"}}
+    if method == "POST" and path == "/v1/export":
+        return {"json": examples.EXPORT}
+    return {"files": [(files[path][0], ("a.png", files[path][1]))]} if method == "POST" else {}
+
+
+def _answered(described: Any) -> dict[tuple[str, str, str], float]:
+    """(method, route, status) of what the service counted."""
+    text = Client(described.get_base_url().rstrip("/")).metrics()
+    rows = re.findall(
+        r'^tenet_requests_total\{method="(.*?)",route="(.*?)",status="(.*?)"\} (\S+)', text, re.MULTILINE
+    )
+    return {row[:3]: float(row[3]) for row in rows}
 
 
 def _check(operation: Any, mode: GenerationMode) -> bool:

@@ -3,6 +3,7 @@
 import io
 import time
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,12 @@ import pytest
 from fake_runtime import FakeRuntime
 from service_parts import client_of, detect, message, teach
 from starlette.testclient import TestClient
-from web_parts import file
+from web_parts import OPENED, file
+
+from tenet.web import job_store
+from tenet.web.database import Database
+from tenet.web.failures import NotFoundError
+from tenet.web.job_store import LEASE, JobStore
 
 
 def zipped(files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
@@ -25,7 +31,7 @@ def finished(client: TestClient, key: str) -> dict[str, Any]:
     end = time.monotonic() + 60
     while time.monotonic() < end:
         job = client.get(f"/v1/jobs/{key}").json()
-        if job["state"] in ("done", "failed"):
+        if job["state"] == "done":
             return dict(job)
         time.sleep(0.05)
     raise AssertionError(f"job not done: {job}")
@@ -87,9 +93,26 @@ def test_a_job_is_taken_up_again_after_a_restart(tmp_path: Path) -> None:
         assert (job["state"], job["done"], job["failed"]) == ("done", 6, 0)
 
 
+def encrypted() -> bytes:
+    """An archive that says of its picture that it has a password."""
+    content = bytearray(zipped({"a.png": file()}, zipfile.ZIP_STORED))
+    content[6] |= 1
+    content[content.rfind(b"PK\x01\x02") + 8] |= 1
+    return bytes(content)
+
+
+def long_list() -> bytes:
+    """An archive that says of its list of files that it is very long."""
+    content = bytearray(zipped({"a.png": file()}))
+    content[-10:-6] = (17 * 1024 * 1024).to_bytes(4, "little")
+    return bytes(content)
+
+
 @pytest.mark.parametrize(
     ("content", "status", "says"),
     [
+        (encrypted(), 422, "without a password"),
+        (long_list(), 413, "more files than the service takes"),
         (b"no zip at all", 422, "expected a zip file"),
         (zipped({"../../up.png": b"x"}), 422, "leads out"),
         (zipped({"/etc/cron.d/x.png": b"x"}), 422, "leads out"),
@@ -111,3 +134,40 @@ def test_hostile_archives(tmp_path: Path, content: bytes, status: int, says: str
 def test_a_job_of_nothing(client: TestClient) -> None:
     teach(client)
     assert "either" in message(client.post("/v1/jobs", data={"threshold": "0.5"}), 422)
+
+
+def test_only_the_newest_finished_jobs_are_kept(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_store, "MOST_DONE", 2)
+    teach(client)
+    keys = []
+    for seed in range(4):
+        started = client.post("/v1/jobs", files={"pictures": ("a.png", file("red", seed))})
+        keys.append(finished(client, started.json()["id"])["id"])
+    assert [one["id"] for one in client.get("/v1/jobs").json()["jobs"]] == keys[:1:-1]
+    message(client.get(f"/v1/jobs/{keys[0]}/results"), 404)
+
+
+def test_a_job_that_comes_in_slowly_stays(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = Database(where)
+    OPENED.append(database)
+    store, now = JobStore(database), [1000.0]
+    monkeypatch.setattr(job_store.time, "time", lambda: now[0])
+
+    def slowly() -> Iterator[tuple[str, bytes]]:
+        for row in range(6):
+            now[0] += LEASE + 5
+            assert store.claim("another") is None
+            yield f"{row}.png", b"x"
+
+    key = store.create({"classes": []}, slowly())
+    assert (store.get(key).state, store.get(key).total) == ("waiting", 6)
+    # One whose pictures stop coming is forgotten.
+    with pytest.raises(NotFoundError):
+        store.create({"classes": []}, stopped(store, now))
+
+
+def stopped(store: JobStore, now: list[float]) -> Iterator[tuple[str, bytes]]:
+    yield "a.png", b"x"
+    now[0] += 10 * LEASE
+    store.claim("another")
+    yield "b.png", b"x"

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 from fake_runtime import FakeRuntime
-from service_parts import client_of, detect, message, teach
+from service_parts import client_of, detect, message, teach, until
 from starlette.testclient import TestClient
 from web_parts import file
 
 from tenet.web import database
+from tenet.web import service as service_module
+from tenet.web.failures import BusyError
 
 
 @pytest.fixture
@@ -111,3 +113,42 @@ def test_a_job_waits_for_its_store(tmp_path: Path) -> None:
         started = client.post("/v1/jobs", files={"archive": ("a.zip", zipped({"a.png": file()}))})
         job = finished(client, started.json()["id"])
         assert (job["done"], job["failed"], runtime.times) == (1, 0, 0)
+
+
+def test_a_class_that_cannot_be_encoded_is_left_out(tmp_path: Path) -> None:
+    class Picky(FakeRuntime):
+        def encode_shots(self, shots):  # type: ignore[no-untyped-def]
+            if shots[0].crop.mean(axis=(0, 1)).argmax() == 2:
+                raise RuntimeError("no blue")
+            return super().encode_shots(shots)
+
+    with client_of(tmp_path / "store.db") as client:
+        teach(client, "blue")
+        teach(client, "red")
+        assert client.get("/readyz").json()["left_out"] == 0
+    with client_of(tmp_path / "store.db", Picky("another")) as client:
+        until(lambda: client.get("/readyz").status_code == 200)
+        assert client.get("/readyz").json()["left_out"] == 1
+        assert [one["name"] for one in client.get("/v1/classes").json()["classes"]] == ["red"]
+        assert detect(client, file("red", 1)).json()["classes"] == ["red"]
+        assert client.delete("/v1/classes/blue").status_code == 204
+
+
+def test_a_store_that_is_away_at_the_start_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service_module, "REBUILD_SECONDS", 0.05)
+    client = client_of(tmp_path / "store.db")
+    inside = client.app.state.service  # type: ignore[attr-defined]
+    heads, fails = inside.library.store.heads, [1, 2]
+
+    def away() -> Any:
+        if fails:
+            fails.pop()
+            raise BusyError("the store is away")
+        return heads()
+
+    monkeypatch.setattr(inside.library.store, "heads", away)
+    with client:
+        until(lambda: client.get("/readyz").status_code == 200)
+        assert not fails

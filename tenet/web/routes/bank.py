@@ -2,24 +2,24 @@
 
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, File, Form, Query, Response, UploadFile
+from fastapi import APIRouter, File, Form, Query, Response, UploadFile
+from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
+from starlette.responses import FileResponse
 
 from tenet.banks.bank_file import Maker, write_bank
-from tenet.banks.stored_class import store
+from tenet.banks.stored_class import StoredClass, store
 from tenet.errors import DataError, TenetError
 from tenet.looks.request import asked_classes
-from tenet.web.exports import Download
 from tenet.web.library import Snapshot
-from tenet.web.routes.exports import as_response
 from tenet.web.schemas import ERRORS, ClassInfo, Imported
-from tenet.web.service import Service, class_info, service_of
+from tenet.web.service import Served, Service, class_info
 
 router = APIRouter(prefix="/v1/bank", tags=["files"], responses=ERRORS)
-Served = Annotated[Service, Depends(service_of)]
 BANK: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/octet-stream": {}}, "description": "a bank file"}
 }
@@ -33,8 +33,15 @@ async def download_bank(
     """The classes as a bank file, for `tenet detect` and `ClassBank.load`."""
     bank = await service.snapshot()
     names = asked_classes(bank.names, classes)
-    content = await run_in_threadpool(_bank_bytes, service, bank, names)
-    return as_response(Download(content, "application/octet-stream", "things.bank"))
+    folder = tempfile.TemporaryDirectory(prefix="tenet-")
+    try:
+        path = await run_in_threadpool(_write, service, bank, names, Path(folder.name))
+    except BaseException:
+        folder.cleanup()
+        raise
+    # Sent from the disk in small parts: a large bank is never in memory as a whole.
+    sent = BackgroundTask(folder.cleanup)
+    return FileResponse(path, 200, None, "application/octet-stream", sent, "things.bank")
 
 
 @router.post("")
@@ -60,7 +67,8 @@ async def import_bank(
         known = [name for name in added if name in now.heads]
         return [class_info(now, name, added[name]) for name in known[:1000]]
 
-    return Imported(classes=await run_in_threadpool(infos))
+    shots = sum(added.values())
+    return Imported(total=len(added), added=shots, classes=await run_in_threadpool(infos))
 
 
 def _copy(upload: UploadFile, path: Path) -> None:
@@ -74,11 +82,18 @@ def _without(path: str, error: TenetError) -> TenetError:
     return DataError(text) if isinstance(error, DataError) else type(error)(text)
 
 
-def _bank_bytes(service: Service, bank: Snapshot, names: tuple[str, ...]) -> bytes:
+def _lazy(bank: Snapshot, name: str) -> StoredClass:
+    """A class whose large parts are read again when they are written: never are all of them in memory."""
+
+    def whole() -> StoredClass:
+        return store(bank.shots(name), bank.features(name))
+
+    return replace(whole(), fetch=lambda part: whole().part(part))
+
+
+def _write(service: Service, bank: Snapshot, names: tuple[str, ...], folder: Path) -> Path:
     runtime = service.model.runtime
     maker = Maker(runtime.name, runtime.fingerprint, runtime.support_size)
-    stored = {name: store(bank.shots(name), bank.features(name)) for name in names}
-    with tempfile.TemporaryDirectory(prefix="tenet-") as folder:
-        path = Path(folder) / "export.bank"
-        write_bank(path, maker, stored, close=None)
-        return path.read_bytes()
+    stored = {name: _lazy(bank, name) for name in names}
+    write_bank(folder / "export.bank", maker, stored, close=None)
+    return folder / "export.bank"

@@ -2,18 +2,17 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Form, Path, Query, Response
+from fastapi import APIRouter, Form, Path, Query, Response
 from starlette.concurrency import run_in_threadpool
 
 from tenet.banks.registration import Registration
 from tenet.errors import InputError
 from tenet.web.looking import checked_size
 from tenet.web.schemas import ERRORS, ClassInfo, ClassList, Renaming
-from tenet.web.service import Service, class_info, service_of
+from tenet.web.service import Served, class_info
 from tenet.web.uploads import Pictures, read_all, read_box
 
 router = APIRouter(prefix="/v1/classes", tags=["classes"], responses=ERRORS)
-Served = Annotated[Service, Depends(service_of)]
 Name = Annotated[str, Path(min_length=1, max_length=100, examples=["pinecone"])]
 ShotId = Annotated[int, Path(ge=1, le=2**62)]
 JPEG: dict[int | str, dict[str, Any]] = {

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, File, Form, Response, UploadFile
+from fastapi import APIRouter, File, Form, Response, UploadFile
 from starlette.concurrency import run_in_threadpool
 
 from tenet.data.images import encode_png
@@ -20,11 +20,10 @@ from tenet.web.looking import (
     reasons_of_box,
 )
 from tenet.web.schemas import ERRORS, Explained, Found
-from tenet.web.service import Service, service_of
+from tenet.web.service import Served, Service
 from tenet.web.uploads import Pictures, read_all, read_box
 
 router = APIRouter(prefix="/v1", tags=["detect"], responses=ERRORS)
-Served = Annotated[Service, Depends(service_of)]
 Picture = Annotated[UploadFile, File(description="a picture file")]
 Classes = Annotated[
     list[str] | None, Form(description="only these classes; without it all", examples=[["pinecone"]])

@@ -1,29 +1,27 @@
 """Results as files."""
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Response
 from starlette.concurrency import run_in_threadpool
 
 from tenet.errors import InputError
+from tenet.web.examples import COCO
 from tenet.web.exports import Download, export
 from tenet.web.looking import picture_result
 from tenet.web.schemas import ERRORS, ExportRequest
-from tenet.web.service import Service, service_of
 
 router = APIRouter(prefix="/v1", tags=["files"], responses=ERRORS)
 DOWNLOADS: dict[int | str, dict[str, Any]] = {
     200: {
-        "content": {"application/json": {}, "application/zip": {}, "text/csv": {}},
+        "content": {"application/json": {"example": COCO}, "application/zip": {}, "text/csv": {}},
         "description": "a file: COCO JSON, CSV, or a zip of YOLO or VOC files",
     }
 }
 
 
 @router.post("/export", response_class=Response, responses=DOWNLOADS)
-async def export_results(
-    _service: Annotated[Service, Depends(service_of)], request: ExportRequest
-) -> Response:
+async def export_results(request: ExportRequest) -> Response:
     """Make detections into a file of COCO, YOLO, VOC or CSV."""
 
     def made() -> Download:

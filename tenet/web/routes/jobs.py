@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, File, Path, Query, Response, UploadFile
+from fastapi import APIRouter, File, Path, Query, Response, UploadFile
 from starlette.concurrency import run_in_threadpool
 
 from tenet.errors import InputError
@@ -18,10 +18,9 @@ from tenet.web.looking import picture_result
 from tenet.web.routes.detect import Classes, Limit, Size, Threshold, Tiles, asked_of
 from tenet.web.routes.exports import DOWNLOADS, as_response
 from tenet.web.schemas import ERRORS, Format, JobInfo, JobList, JobResults, Score
-from tenet.web.service import Service, service_of
+from tenet.web.service import Served, Service
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=ERRORS)
-Served = Annotated[Service, Depends(service_of)]
 Key = Annotated[str, Path(pattern=r"^[0-9a-f]{16}$", examples=["0123456789abcdef"])]
 
 
