@@ -3,12 +3,15 @@
 import os
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 ARTEFACTS = Path(os.environ.get("TENET_ARTEFACTS", Path(__file__).parent.parent.parent / "artefacts"))
-"""Where screenshots go; CI keeps the folder."""
+"""Where screenshots go, to be looked at after a failure; nothing reads them."""
+THING = (100, 80, 220, 200)
+"""The thing to be taught, xyxy in pixels of the picture `teach` of the fixture `pictures`."""
 PATIENCE = 60_000
 """Milliseconds until something that should appear is taken for missing."""
 
@@ -43,3 +46,40 @@ def draw(page: Any, box: tuple[float, float, float, float]) -> None:
     page.mouse.move(*((a + b) / 2 for a, b in zip(*corners, strict=True)))
     page.mouse.move(*corners[1])
     page.mouse.up()
+
+
+def teach(page: Any, picture: Path, name: str = "red brick") -> None:
+    """Show it the thing of `pictures["teach"]`."""
+    page.set_input_files("#teach-files", str(picture))
+    opened(page)
+    draw(page, THING)
+    page.fill("#editor-name", name)
+    shot(page, "teach")
+    page.click("#editor-add")
+    page.wait_for_selector("#editor:not([open])", state="attached")
+    page.wait_for_selector(".class .shot img")
+
+
+def drop(page: Any, target: str, files: Sequence[Path], kind: str = "image/png") -> None:
+    """As if files were dragged onto the page and let go."""
+    given = page.evaluate_handle(
+        """([files, type]) => {
+            const carried = new DataTransfer();
+            for (const [name, content] of files) {
+                carried.items.add(new File([new Uint8Array(content)], name, { type }));
+            }
+            return carried;
+        }""",
+        [[[file.name, list(file.read_bytes())] for file in files], kind],
+    )
+    page.dispatch_event(target, "drop", {"dataTransfer": given})
+
+
+def drop_folder(page: Any, target: str, folder: Path) -> None:
+    """The same with a folder, which only the browser itself can carry."""
+    frame = page.locator(target).bounding_box()
+    place = {"x": frame["x"] + frame["width"] / 2, "y": frame["y"] + frame["height"] / 2}
+    session = page.context.new_cdp_session(page)
+    data = {"items": [], "files": [str(folder)], "dragOperationsMask": 1}
+    for kind in ("dragEnter", "dragOver", "drop"):
+        session.send("Input.dispatchDragEvent", {"type": kind, "data": data, **place})

@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser_parts import CHROMIUM
+from browser_parts import CHROMIUM, PATIENCE, THING
+from fake_bank import scene
+from served import Served
 from service_parts import client_of
 from starlette.testclient import TestClient
-from web_parts import OPENED
+from web_parts import OPENED, png
 
+from tenet.client import Client
 from tenet.web.database import Database
 from tenet.web.tables import metadata
 
@@ -58,6 +61,66 @@ def browser() -> Iterator[Any]:
         )
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    running = Served(tmp_path_factory.mktemp("store") / "store.db", "--pieces")
+    yield running
+    running.kill()
+
+
+@pytest.fixture
+def served(running: Served) -> Served:
+    """The server of all these tests, without what another one taught it."""
+    client = Client(running.address)
+    for one in client.classes():
+        client.remove(one.name)
+    for job in client.jobs():
+        client.forget_job(job.id)
+    return running
+
+
+@pytest.fixture
+def excused() -> list[str]:
+    """What a page may complain of in its console; a test that expects something adds it."""
+    return []
+
+
+@pytest.fixture
+def page(browser: Any, served: Served, excused: list[str]) -> Iterator[Any]:
+    """A page of its own; whatever it complains of in the console fails the test."""
+    context = browser.new_context(viewport={"width": 1360, "height": 900}, accept_downloads=True)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    foreign: list[str] = []
+    page.on(
+        "request",
+        lambda one: (
+            None if one.url.startswith((served.address, "blob:", "data:")) else foreign.append(one.url)
+        ),
+    )
+    page.goto(served.address)
+    yield page
+    context.close()
+    assert not foreign, "the page asked another host"
+    assert not [text for text in complaints if not any(status in text for status in excused)]
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> dict[str, Path]:
+    made = {
+        "teach": scene(400, 300, ("red", THING)),
+        "query": scene(500, 350, ("red", (60, 60, 170, 180)), ("red", (300, 150, 430, 280))),
+        "empty": scene(400, 300),
+    }
+    paths = {name: tmp_path / f"{name}.png" for name in made}
+    for name, path in paths.items():
+        path.write_bytes(png(made[name]))
+    return paths
 
 
 @pytest.fixture(scope="session")

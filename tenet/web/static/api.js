@@ -56,12 +56,11 @@ function form(fields, files) {
   for (const [name, value] of Object.entries(fields)) {
     for (const one of Array.isArray(value) ? value : [value]) if (one != null) body.append(name, one);
   }
-  for (const [name, file] of files) body.append(name, file, file.webkitRelativePath || file.name || "picture.jpg");
+  for (const [name, file] of files) body.append(name, file, file.path || file.webkitRelativePath || file.name || "picture.jpg");
   return { method: "POST", body };
 }
 
 export const api = {
-  health: () => json("/healthz"),
   async classes() {
     const first = await json("/v1/classes?limit=200");
     while (first.classes.length < first.total) {

@@ -1,5 +1,6 @@
 // The page begins here.
 
+import { prepareArrivals } from "./arrivals.js";
 import { prepareCamera } from "./camera.js";
 import { $, h } from "./dom.js";
 import { prepareEditor } from "./editor.js";
@@ -51,7 +52,7 @@ async function begin() {
   try {
     const told = await loadClasses();
     $("model").textContent = `model ${told.model}`;
-    state.threshold = Math.round(100 * told.threshold) / 100;
+    state.threshold = Number(localStorage.getItem("tenet-threshold")) || Math.round(100 * told.threshold) / 100;
     $("threshold").value = String(state.threshold);
     $("threshold-shown").textContent = state.threshold.toFixed(2);
     await restore();
@@ -74,6 +75,7 @@ prepareFinding();
 prepareCamera();
 prepareFiles();
 prepareJobs();
+prepareArrivals();
 // A picture that misses its place must not replace the page.
 for (const name of ["dragover", "drop"]) addEventListener(name, (event) => event.preventDefault());
 begin();

@@ -67,14 +67,15 @@ export function fit(image, width, height) {
   image.style.width = `${Math.floor(image.naturalWidth * scale)}px`;
 }
 
-/** Files that were dropped, those of dropped folders among them. */
-export async function droppedFiles(transfer) {
+/** Files that were dropped, those of dropped folders among them, and whether there was a folder. */
+async function droppedFiles(transfer) {
   const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
-  if (!entries.some((entry) => entry.isDirectory)) return [...transfer.files];
+  if (!entries.some((entry) => entry.isDirectory)) return [[...transfer.files], false];
   const found = [];
   async function walk(entry) {
     if (entry.isFile) {
-      found.push(await new Promise((done, fail) => entry.file(done, fail)));
+      const file = await new Promise((done, fail) => entry.file(done, fail));
+      found.push(Object.assign(file, { path: entry.fullPath.replace(/^\//, "") }));
       return;
     }
     const reader = entry.createReader();
@@ -85,7 +86,7 @@ export async function droppedFiles(transfer) {
     }
   }
   for (const entry of entries) await walk(entry);
-  return found;
+  return [found, true];
 }
 
 export function dropZone(node, take) {
@@ -99,6 +100,6 @@ export function dropZone(node, take) {
     event.stopPropagation();
     depth = 0;
     over(false);
-    take(await droppedFiles(event.dataTransfer));
+    take(...(await droppedFiles(event.dataTransfer)));
   });
 }

@@ -30,7 +30,7 @@ async function importBank(file) {
   }
   await loadClasses();
   changed("taught");
-  toast(`${plural(told.classes.length, "class", "classes")} came in.`);
+  toast(`${plural(told.total, "class", "classes")} came in.`);
 }
 
 const safely = (work) => async (...words) => {

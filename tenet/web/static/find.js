@@ -1,12 +1,11 @@
 // Query pictures: in, looked at a few at a time, and listed.
 
 import { api } from "./api.js";
-import { $, dropZone, h, toast } from "./dom.js";
-import { forget, forgetAll, keep, kept } from "./keep.js";
-import { changed, current, LEAST, on, shown, state } from "./state.js";
+import { $, h, toast } from "./dom.js";
+import { forget, forgetAll, keep, kept, MOST } from "./keep.js";
+import { changed, LEAST, on, shown, state } from "./state.js";
 
 const TOGETHER = 3;
-const MOST = 60;
 let number = Date.now();
 let queue = [];
 let total = 0;
@@ -14,13 +13,16 @@ let running = 0;
 let timer = 0;
 let lesson = 0; // grows when the classes change; a picture remembers the one it was looked at with
 
-const isPicture = (file) => file.type.startsWith("image/") || /\.(jpe?g|png|webp|avif|gif|bmp|tiff?|jp2|p[pg]m)$/i.test(file.name);
+export const isPicture = (file) => file.type.startsWith("image/") || /\.(jpe?g|png|webp|avif|gif|bmp|tiff?|jp2|p[pg]m)$/i.test(file.name);
+
+/** What the detector was shown: results of other shots are old. A class's name counts as well. */
+const shotIds = () => JSON.stringify(state.classes.map((one) => [one.name, ...one.shots.map((shot) => shot.id)]));
 
 export function lookAt(files) {
   const pictures = [...files].filter(isPicture);
   if (!pictures.length) return toast("Those are no pictures.", "bad");
   const room = MOST - state.pictures.length;
-  if (pictures.length > room) toast(`The page shows ${MOST} pictures at a time; for more use “Folder or zip”.`, "bad");
+  if (pictures.length > room) toast(`The page shows ${MOST} pictures at a time; clear some of them first.`, "bad");
   const fresh = pictures.slice(0, room).map((file) => ({
     id: (number += 1), name: file.name || "picture", file, url: URL.createObjectURL(file), seen: 0, busy: false,
   }));
@@ -31,6 +33,7 @@ export function lookAt(files) {
   changed("pictures");
   document.body.dataset.tab = "find";
   changed("tab");
+  for (const picture of fresh) keep(picture);
   if (state.classes.length) look(fresh);
   return undefined;
 }
@@ -57,13 +60,14 @@ function pump() {
 async function one(picture) {
   picture.busy = true;
   picture.lesson = lesson;
+  const taught = shotIds();
   changed("pictures");
   try {
     const told = await api.detect(picture.file, LEAST);
     const found = told.pictures[0];
-    Object.assign(picture, { width: found.width, height: found.height, detections: found.detections, classes: told.classes, error: undefined });
+    Object.assign(picture, { width: found.width, height: found.height, detections: found.detections, classes: told.classes, taught, error: undefined });
   } catch (error) {
-    Object.assign(picture, { detections: undefined, error: error.message });
+    Object.assign(picture, { detections: undefined, taught, error: error.message });
   }
   picture.busy = false;
   picture.seen += 1;
@@ -93,7 +97,7 @@ function afterLesson() {
     if ($("editor").open) return;
     if (state.classes.length) look(state.pictures.filter((picture) => picture.lesson !== lesson));
     else {
-      for (const picture of state.pictures) picture.detections = [];
+      for (const picture of state.pictures) Object.assign(picture, { detections: undefined, taught: undefined });
       changed("pictures");
     }
   }, 300);
@@ -132,9 +136,9 @@ function show() {
 }
 
 export async function restore() {
-  const old = await kept();
+  const before = await kept();
   const known = new Set(state.pictures.map((picture) => picture.id));
-  const back = old.filter((picture) => !known.has(picture.id));
+  const back = before.filter((picture) => !known.has(picture.id));
   // Somebody may have been faster and dropped pictures already.
   state.pictures = [
     ...back.map((picture) => ({ ...picture, url: URL.createObjectURL(picture.file), seen: 0, busy: false, lesson })),
@@ -142,8 +146,10 @@ export async function restore() {
   ];
   state.selected ??= state.pictures.at(-1)?.id ?? null;
   changed("pictures");
-  const open = state.pictures.filter((picture) => !picture.detections && !picture.busy);
-  if (open.length && state.classes.length) look(open);
+  const old = state.pictures.filter((picture) => !picture.busy && !queue.includes(picture) && (picture.error || picture.taught !== shotIds()));
+  if (state.classes.length) look(old);
+  else for (const picture of old) picture.detections = undefined;
+  changed("pictures");
 }
 
 function removeCurrent() {
@@ -171,15 +177,10 @@ export function prepareFinding() {
   on("taught", again);
   on("remove", removeCurrent);
   $("editor").addEventListener("close", afterLesson);
-  $("choose").addEventListener("click", () => $("find-files").click());
-  $("find-drop").addEventListener("click", () => $("find-files").click());
-  $("find-files").addEventListener("change", (event) => {
-    lookAt(event.target.files);
-    event.target.value = "";
-  });
   $("clear").addEventListener("click", clear);
   $("threshold").addEventListener("input", (event) => {
     state.threshold = Number(event.target.value);
+    localStorage.setItem("tenet-threshold", event.target.value);
     $("threshold-shown").textContent = state.threshold.toFixed(2);
     changed("threshold");
   });
@@ -190,7 +191,4 @@ export function prepareFinding() {
     else return;
     event.preventDefault();
   });
-  dropZone($("find"), (files) => lookAt(files));
-  dropZone($("find-drop"), (files) => lookAt(files));
-  return current;
 }

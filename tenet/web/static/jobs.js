@@ -3,14 +3,16 @@
 import { api } from "./api.js";
 import { $, download, h, plural, toast } from "./dom.js";
 import { NAMES } from "./files.js";
+import { isPicture } from "./find.js";
 import { LEAST, on, state } from "./state.js";
 
+const MOST_FILES = 1000; // that a form may carry
 let jobs = [];
 let timer = 0;
 
 function jobNode(job) {
   const ready = job.done + job.failed;
-  const running = job.state === "waiting" || job.state === "loading";
+  const running = job.state !== "done";
   const share = job.total ? (100 * ready) / job.total : 0;
   const text = running ? `${ready} of ${job.total} pictures` : `${plural(job.done, "picture")} done${job.failed ? `, ${job.failed} failed` : ""}`;
   const save = h("select", {
@@ -49,19 +51,21 @@ export async function refresh() {
     return;
   }
   $("jobs").replaceChildren(...jobs.slice(0, 5).map(jobNode));
-  if (jobs.some((job) => job.state === "waiting" || job.state === "loading")) timer = setTimeout(refresh, 1000);
+  if (jobs.some((job) => job.state !== "done")) timer = setTimeout(refresh, 1000);
 }
 
+export const isArchive = (file) => /\.zip$/i.test(file.name);
+
 export async function startJob(files) {
-  const all = [...files];
-  const archive = all.find((file) => /\.zip$/i.test(file.name));
+  const archive = [...files].find(isArchive);
+  const pictures = [...files].filter(isPicture);
   if (!state.classes.length) return toast("First show it a thing.", "bad");
-  if (archive && all.length > 1) return toast("One zip at a time, or pictures.", "bad");
-  if (!archive && all.length > 1000) return toast("At most 1000 files at a time; put more into a zip.", "bad");
-  if (!all.length) return undefined;
+  if (archive && files.length > 1) return toast("One zip at a time, or pictures.", "bad");
+  if (!archive && !pictures.length) return toast("There are no pictures among those.", "bad");
+  if (pictures.length > MOST_FILES) return toast(`At most ${MOST_FILES} pictures at a time; put more into a zip.`, "bad");
   toast("Sending…");
   try {
-    await api.startJob(all, archive, Math.max(LEAST, 0.05));
+    await api.startJob(pictures, archive, LEAST);
     toast("Begun. It goes on when this page is closed.");
   } catch (error) {
     toast(error.message, "bad");
@@ -70,10 +74,5 @@ export async function startJob(files) {
 }
 
 export function prepareJobs() {
-  $("batch-open").addEventListener("click", () => $("batch-files").click());
-  $("batch-files").addEventListener("change", (event) => {
-    startJob(event.target.files);
-    event.target.value = "";
-  });
   on("ready", refresh);
 }

@@ -1,6 +1,7 @@
 // Query pictures and what was found in them stay in the browser, so that a reload finds them again.
 
-const MOST = 60;
+/** Pictures on the page; more of them are a job. */
+export const MOST = 60;
 
 function open() {
   return new Promise((done, fail) => {
@@ -25,8 +26,8 @@ async function store(mode, work) {
   }
 }
 
-export async function keep({ id, name, file, width, height, detections, classes, error }) {
-  await store("readwrite", (pictures) => pictures.put({ id, name, file, width, height, detections, classes, error }));
+export async function keep({ id, name, file, width, height, detections, classes, taught, error }) {
+  await store("readwrite", (pictures) => pictures.put({ id, name, file, width, height, detections, classes, taught, error }));
 }
 
 export const forget = (id) => store("readwrite", (pictures) => pictures.delete(id));

@@ -2,10 +2,9 @@
 
 export const state = {
   classes: [],
-  model: "",
   ready: false,
   threshold: 0.5,
-  pictures: [], // {id, name, file, url, width, height, detections, classes, error, busy, seen}
+  pictures: [], // {id, name, file, url, width, height, detections, classes, taught, error, busy, seen}
   selected: null, // id of a picture
   chosen: null, // index of a detection in it
 };

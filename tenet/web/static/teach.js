@@ -10,7 +10,7 @@ let addTo = "";
 
 export async function loadClasses() {
   const told = await api.classes();
-  Object.assign(state, { classes: told.classes, model: told.model, ready: true });
+  Object.assign(state, { classes: told.classes, ready: true });
   changed("classes");
   return told;
 }
