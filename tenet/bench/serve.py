@@ -15,11 +15,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, NamedTuple
 
 from tenet.bench.arguments import positive
+from tenet.errors import InputError
 from tenet.web.limits import Limits
 
 if TYPE_CHECKING:
@@ -40,7 +42,9 @@ class Load(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=positive, default=10, help="for each load (default: %(default)s)")
-    parser.add_argument("--clients", default="1,8,64", help="at the same time (default: %(default)s)")
+    parser.add_argument(
+        "--clients", type=_numbers, default=[1, 8, 64], help="at the same time (default: 1,8,64)"
+    )
     parser.add_argument(
         "--batch", type=positive, default=Limits.batch, help="pictures together (default: %(default)s)"
     )
@@ -48,10 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from tenet.bench.measure import machine, ms, table
+    from tenet.bench.measure import machine, table
     from tenet.client import Client
 
-    numbers = [positive(word) for word in args.clients.split(",")]
     pictures = photographs()
     print(machine(), "\n")
     rows, lost = [], 0
@@ -60,18 +63,16 @@ def run(args: argparse.Namespace) -> int:
         command = [sys.executable, "-m", "tenet.bench.serve_child", store, str(args.batch), args.model or ""]
         server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
-            assert server.stdout is not None
-            client = Client(server.stdout.readline().strip(), timeout=PATIENCE)
+            client = Client(_address(server), timeout=PATIENCE)
             told = _teach(client)
             client.detect(pictures[0])
-            for number in numbers:
+            for number in args.clients:
+                _forget_peak(server.pid)
                 load = measure(client.address, number, args.seconds, pictures)
                 lost += len(load.failed)
-                times = sorted(load.latencies)
-                p50, p99 = (ms(times[min(len(times) - 1, int(share * len(times)))]) for share in (0.5, 0.99))
-                rate = f"{len(times) / load.seconds:.1f}"
-                counts = [str(number), str(len(times)), rate, p50, p99, str(len(load.failed))]
-                rows.append([*counts, _memory(server.pid)])
+                rows.append([*_row(load), _memory(server.pid)])
+                if load.failed:
+                    print(f"{number} clients, {len(load.failed)} failed, the first: {load.failed[0]}")
         finally:
             server.kill()
             server.wait()
@@ -80,10 +81,34 @@ def run(args: argparse.Namespace) -> int:
     return 0 if not lost else 1
 
 
+def _numbers(text: str) -> list[int]:
+    return [positive(word) for word in text.split(",")]
+
+
+def _address(server: "subprocess.Popen[str]") -> str:
+    """Where the server listens; one that ended instead has said why."""
+    assert server.stdout is not None
+    line = server.stdout.readline().strip()
+    if line.startswith("http://"):
+        return line
+    raise InputError(line or "the server ended before it listened")
+
+
+def _row(load: Load) -> list[str]:
+    """Clients, requests, rate, latencies and failures as a row shows them."""
+    from tenet.bench.measure import ms
+
+    times = sorted(load.latencies)
+    # Where every request failed there is no latency.
+    places = [min(len(times) - 1, int(share * len(times))) for share in (0.5, 0.99)]
+    shares = [ms(times[place]) if times else "-" for place in places]
+    rate = f"{len(times) / load.seconds:.1f}"
+    return [str(load.clients), str(len(times)), rate, *shares, str(len(load.failed))]
+
+
 def measure(address: str, clients: int, seconds: float, pictures: Sequence[bytes]) -> Load:
     """What `clients` at the same time meet in that many seconds; every request is waited for."""
     from tenet.client import Client
-    from tenet.errors import TenetError
 
     latencies: list[float] = []
     failed: list[str] = []
@@ -98,8 +123,8 @@ def measure(address: str, clients: int, seconds: float, pictures: Sequence[bytes
             try:
                 client.detect(pictures[turn % len(pictures)])
                 latencies.append(time.perf_counter() - begun)
-            except TenetError as error:
-                failed.append(str(error))
+            except Exception as error:  # whatever it is, a client that ends unseen would be a lost one
+                failed.append(f"{type(error).__name__}: {error}")
             turn += 1
 
     threads = [Thread(target=work, args=(number,)) for number in range(clients)]
@@ -128,6 +153,13 @@ def _teach(client: "Client") -> str:
         own = [(shot.path, shot.box) for shot in shots if shot.name == name]
         client.register(name, own)
     return f"{len(names)} classes, {len(shots)} shots"
+
+
+def _forget_peak(pid: int) -> None:
+    """Let the peak of the memory begin anew, where the system can (Linux)."""
+    # A container may forbid it; the peak is then the highest so far.
+    with suppress(OSError):
+        Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
 def _memory(pid: int) -> str:

@@ -13,16 +13,22 @@ PATIENCE = 120
 
 
 class Served:
-    """A process of `tenet serve` on a free port, with the fake model or with the shipped one."""
+    """A process of `tenet serve` on a free port, with the fake model or with the shipped one; `small`: with
+    the limits of serve_small.py."""
 
     def __init__(
-        self, store: Path | str, *words: str, token: str | None = None, shipped: bool = False
+        self,
+        store: Path | str,
+        *words: str,
+        token: str | None = None,
+        shipped: bool = False,
+        small: bool = False,
     ) -> None:
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         environment.pop("TENET_TOKEN", None)
         if token:
             environment["TENET_TOKEN"] = token
-        fake = [str(Path(__file__).parent / "serve_fake.py")]
+        fake = [str(Path(__file__).parent / ("serve_small.py" if small else "serve_fake.py"))]
         program = ["-m", "tenet.cli", "serve", "--no-browser"] if shipped else fake
         command = [sys.executable, *program, "--port", "0", *words]
         self.process = subprocess.Popen(

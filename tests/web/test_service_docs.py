@@ -13,6 +13,7 @@ from web_parts import fake_model
 from tenet.cli import build_parser
 from tenet.demo import FOLDER
 from tenet.web.app import create_app
+from tenet.web.job_store import MOST_DONE, MOST_OPEN
 from tenet.web.limits import Limits
 from tenet.web.metrics import Metrics
 
@@ -75,7 +76,10 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert f"{limits.archive // megabyte} MB; unpacked {limits.unpacked // megabyte // 1024} GB" in table
     assert f"{limits.job_pictures} pictures" in table
     assert f"{limits.open_requests}, together {limits.open_bytes // megabyte} MB" in table
-    assert f"{limits.shots} shots; {limits.classes:,} classes" in table
+    assert f"({limits.megabyte_seconds:g} s more for each MB" in table
+    assert f"its header | {limits.head_seconds:g} s" in table
+    assert f"{limits.shots} shots; {limits.classes:,} classes; {MOST_OPEN} jobs" in table
+    assert f"{MOST_DONE} that are |" in table
     assert f"{limits.waiting} pictures" in table
 
 
