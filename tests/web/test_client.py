@@ -84,7 +84,7 @@ class Recording(Client):
 def test_every_route_has_a_method(served: Served, client: Client, tmp_path: Path) -> None:
     asking = Recording(served.address, TOKEN)
     told = asking.register("red", [(file("red"), BOX), file("red", 1)])
-    asking.register("blue", [file("blue")])
+    asking.register("blue", [(file("blue"), BOX)])
     assert asking.get("red").shots == told.shots
     assert asking.rename("red", "old new red").name == "old new red"
     assert asking.thumbnail("old new red", told.shots[0]).startswith(b"\xff\xd8")

@@ -35,7 +35,7 @@ def test_every_acknowledged_shot_and_job_survives(where: str, tmp_path: Path) ->
             writer.start()
         if kill:
             jobs.append(Client(served.address).start_job([file("red", row) for row in range(PICTURES)]).id)
-        time.sleep(random.uniform(0.3, 1.2))
+        time.sleep(random.uniform(0.2, 0.7))
         served.kill()
         for writer in writers:
             writer.join()

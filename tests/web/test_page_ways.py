@@ -132,8 +132,10 @@ def corners(page: Any) -> list[float]:
 
 
 def choose(page: Any, button: str, *files: Path) -> None:
-    page.focus(button)
     with page.expect_file_chooser() as waiting:
+        # After the browser was told to hand choosers over: that takes it a moment.
+        page.wait_for_timeout(200)
+        page.focus(button)
         page.keyboard.press("Enter")
     waiting.value.set_files([str(file) for file in files])
 
@@ -161,6 +163,7 @@ def test_the_keyboard_is_enough(page: Any, pictures: dict[str, Path]) -> None:
     page.keyboard.type("thing")
     page.keyboard.press("Enter")
     page.wait_for_selector(".class h3:has-text('thing')")
+    page.wait_for_selector("#editor:not([open])", state="attached")
     choose(page, "#find-drop", pictures["query"], pictures["empty"])
     until(page, "[...document.querySelectorAll('.tile b')].every((one) => one.textContent !== '…')")
     page.focus(".tile[aria-selected=true]")

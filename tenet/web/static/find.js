@@ -39,8 +39,9 @@ export function lookAt(files) {
 }
 
 function look(pictures) {
-  for (const one of pictures) if (!queue.includes(one)) queue.push(one);
-  total = Math.max(total, 0) + pictures.length;
+  const fresh = pictures.filter((one) => !queue.includes(one));
+  queue.push(...fresh);
+  total += fresh.length;
   pump();
 }
 
