@@ -61,21 +61,20 @@ def run(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as folder:
         store = str(Path(folder) / "store.db")
         command = [sys.executable, "-m", "tenet.bench.serve_child", store, str(args.batch), args.model or ""]
-        server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        try:
-            client = Client(_address(server), timeout=PATIENCE)
-            told = _teach(client)
-            client.detect(pictures[0])
-            for number in args.clients:
-                _forget_peak(server.pid)
-                load = measure(client.address, number, args.seconds, pictures)
-                lost += len(load.failed)
-                rows.append([*_row(load), _memory(server.pid)])
-                if load.failed:
-                    print(f"{number} clients, {len(load.failed)} failed, the first: {load.failed[0]}")
-        finally:
-            server.kill()
-            server.wait()
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+            try:
+                client = Client(_address(server), timeout=PATIENCE)
+                told = _teach(client)
+                client.detect(pictures[0])
+                for number in args.clients:
+                    _forget_peak(server.pid)
+                    load = measure(client.address, number, args.seconds, pictures)
+                    lost += len(load.failed)
+                    rows.append([*_row(load), _memory(server.pid)])
+                    if load.failed:
+                        print(f"{number} clients, {len(load.failed)} failed, the first: {load.failed[0]}")
+            finally:
+                server.kill()
     print(f"{told}, {len(pictures)} photographs, up to {args.batch} together, {args.seconds} s each")
     print(table(["clients", "requests", "per second", "p50", "p99", "failed", "memory at peak"], rows))
     return 0 if not lost else 1
