@@ -1,6 +1,6 @@
 """What is let in: so many requests, so many bytes, in so much time; and every answer is counted.
 
-A request that would not fit is answered before its body is read, so a crowd costs no memory.
+The body of a request that does not fit is not kept, so a crowd costs no memory.
 """
 
 import asyncio
@@ -72,12 +72,12 @@ class Admission:
         size = int(told) if told.isdecimal() and len(told) < 16 else most
         if size > most:
             text = f"expected at most {most // MEGABYTE} MB in a request, got {size // MEGABYTE}; send less"
-            await send_error(scope, receive, send, 413, "too_large", text)
+            await send_error(scope, receive, send, 413, "too_large", text, unread=True)
             return
         full = self._requests >= self._limits.open_requests
         if full or (self._requests and self._bytes + size > self._limits.open_bytes):
             text = "the service is busy with other requests; ask again"
-            await send_error(scope, receive, send, 503, "busy", text)
+            await send_error(scope, receive, send, 503, "busy", text, unread=True)
             return
         self._requests += 1
         self._bytes += size

@@ -74,7 +74,7 @@ class Guard:
 
         refusal = self._refusal(scope["path"], Headers(scope=scope))
         if refusal is not None:
-            await send_error(scope, receive, guarded, *refusal)
+            await send_error(scope, receive, guarded, *refusal, unread=True)
             return
         await self._app(scope, receive, guarded)
 

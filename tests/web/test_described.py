@@ -51,8 +51,9 @@ def test_every_route_succeeds_as_described(described: Any) -> None:
     for found in described.get_all_operations():
         operation = found.ok()
         shot = client.register("red", [(file(), BOX), (file("red", 1), BOX)]).shots[-1]
-        job = client.wait(client.start_job([file()]).id, 60).id
-        values = {"name": "red", "shot": shot, "key": job, "format": "coco"}
+        values = {"name": "red", "shot": shot, "format": "coco"}
+        if "{key}" in operation.path:
+            values["key"] = client.wait(client.start_job([file()]).id, 60).id
         way = operation.method.upper()
         case = operation.Case(
             path_parameters={one.name: values[one.name] for one in operation.path_parameters},

@@ -52,8 +52,8 @@ def test_a_crowd_costs_no_memory(small: Served) -> None:
     load = measure(small.address, clients, 2.0, [large])
     grown = _peak(small.process.pid) - before
     assert load.latencies
-    assert len(load.failed) > clients
-    assert all("ask again" in text or "none" in text for text in load.failed), set(load.failed)
+    assert len(load.failed) >= clients // 2
+    assert all("ask again" in text for text in load.failed), set(load.failed)
     # Six are let in, each in a few copies; forty would be 240 MB in one.
     assert grown < 120, f"{grown:.0f} MB"
     assert len(Client(small.address).detect(file())) == 1
