@@ -169,7 +169,8 @@ def test_the_command_refuses(
 def test_a_port_in_use(
     served: Served, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(Tenet, "load", staticmethod(lambda name=None: Tenet(FakeRuntime())))
+    # It is noticed before the model is loaded, which may take a while.
+    monkeypatch.setattr(Tenet, "load", staticmethod(lambda name=None: pytest.fail("the model was loaded")))
     port = served.address.rpartition(":")[2]
     assert main(["serve", "--no-browser", "--port", port, "--store", str(tmp_path / "s.db")]) == 1
     assert "choose another with --port" in capsys.readouterr().err

@@ -217,6 +217,9 @@ def test_the_bank_goes_out_and_in(client: TestClient, tmp_path: Path) -> None:
     with client_of(tmp_path / "other.db") as other:
         answer = other.post("/v1/bank", files={"bank": ("x.bank", content)})
         assert [(one["name"], one["added"]) for one in answer.json()["classes"]] == [("red", 2), ("blue", 1)]
+        assert (answer.json()["total"], answer.json()["added"]) == (2, 3)
+        known = other.post("/v1/bank", files={"bank": ("x.bank", content)}).json()
+        assert (known["total"], known["added"]) == (2, 0)
         (tmp_path / "again.bank").write_bytes(other.get("/v1/bank").content)
     again = ClassBank.load(tmp_path / "again.bank", FakeRuntime())
     assert all(same_features(bank.features(name), again.features(name)) for name in bank)

@@ -1,6 +1,7 @@
 """The service and its store: odd names, changes under a request, a store that is away for a while."""
 
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from web_parts import file
 
 from tenet.web import database
 from tenet.web import service as service_module
-from tenet.web.failures import BusyError
+from tenet.web.failures import BusyError, ChangedError
 
 
 @pytest.fixture
@@ -152,3 +153,14 @@ def test_a_store_that_is_away_at_the_start_is_asked_again(
     with client:
         until(lambda: client.get("/readyz").status_code == 200)
         assert not fails
+
+
+def test_all_tries_have_one_time_limit(tmp_path: Path) -> None:
+    class Changing(FakeRuntime):
+        def encode_images(self, pictures):  # type: ignore[no-untyped-def]
+            time.sleep(0.25)
+            raise ChangedError("red: the class changed while it was used; ask again")
+
+    with client_of(tmp_path / "store.db", Changing(), seconds=0.4) as client:
+        teach(client)
+        assert "within 0.4 s" in message(detect(client, file()), 504)
