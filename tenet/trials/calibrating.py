@@ -25,8 +25,8 @@ from tenet.trials.trial import Trial
 Floats = NDArray[np.float64]
 LEAST_WEIGHT = 0.002
 """A point of the curve stands for at least this share of all right boxes' weight."""
-MOST_ALARMS = 0.1
-"""False alarms for each class that a picture does not show: one in ten such looks."""
+MOST_ALARMS = 0.02
+"""False alarms for each class that a picture does not show: one in fifty such looks."""
 BINS = np.linspace(0, 1, 11)
 
 
