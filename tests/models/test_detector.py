@@ -250,7 +250,7 @@ def test_objectness_and_quality_multiply_the_score() -> None:
         torch.tensor([[[True, False]]]),
     )
     scores = detector._score(torch.zeros(1, 1, 2), proposals)
-    assert torch.allclose(scores[0, 0], torch.tensor([0.5 * 0.5**0.5, 0.0]))
+    assert torch.allclose(scores[0, 0], torch.tensor([0.5 * 0.5**0.25, 0.0]))
 
 
 def test_beside_a_cosine_prior_the_head_starts_at_zero() -> None:

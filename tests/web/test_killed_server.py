@@ -13,7 +13,7 @@ from tenet.bank import ClassBank
 from tenet.client import Client, ServiceRefusedError
 from tenet.errors import DataError
 
-KILLS = 5
+KILLS = 4
 WRITERS = 3
 PICTURES = 25
 """In a job."""

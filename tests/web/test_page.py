@@ -76,7 +76,7 @@ def test_teach_detect_slide_explain_export_reload(
 def test_shots_are_added_renamed_and_removed(page: Any, pictures: dict[str, Path]) -> None:
     teach(page, pictures["teach"], "brick")
     page.set_input_files("#teach-files", str(pictures["query"]))
-    page.wait_for_selector("#editor[open] #draw img")
+    opened(page)
     page.fill("#editor-name", "brick")
     page.locator("label.switch:has(#editor-whole)").click()
     page.click("#editor-add")
