@@ -187,6 +187,8 @@ class RPNConfig:
     common: bool = False
     """Read the boxes, and the part of objectness that all classes have in common, from the cells before they
     meet a class, and learn both from every object of a picture (`tenet.models.common_objectness`)."""
+    judged: int = 0
+    """With `common`: how many cells of a picture, the best without the classes, meet them; 0 lets all."""
     anchor_sizes: tuple[float, ...] = (32, 64, 128, 256, 512)
     """Sides of square anchors in pixels: all of them on the one map, or with the neck on every level,
     as multiples of its stride."""
@@ -230,7 +232,7 @@ class RPNConfig:
             raise ConfigError(f"rpn.iou: expected 0 <= negative <= positive <= 1, got {self.iou}")
         for name in ("pre_nms", "post_nms"):
             _at_least(f"rpn.{name}", min(getattr(self, name)), 1)
-        for name, least in (("channels", 0), ("batch", 1), ("min_size", 0)):
+        for name, least in (("channels", 0), ("judged", 0), ("batch", 1), ("min_size", 0)):
             _at_least(f"rpn.{name}", getattr(self, name), least)
         if self.common and (
             self.conv != "before" or self.anchor_ratios != (1.0,) or len(self.anchor_sizes) != 1

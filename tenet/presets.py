@@ -164,6 +164,7 @@ def tenet_lite(encoder: str) -> ModelConfig:
             loss="focal",
             closed_form=True,
             common=True,
+            judged=1000,
             pre_nms=(1000, 1000),
             post_nms=(200, 100),
         ),

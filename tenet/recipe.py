@@ -116,14 +116,17 @@ class TrainConfig(OptimConfig):
     cache: bool = False
     """Read the frozen encoder's maps from the feature cache."""
     cache_queries: bool = True
-    """Queries from the cache as well. If not, they are drawn anew for every step, at fresh scales and as
-    cut-outs and mosaics, and only the shots, most of the pictures of a step, come from the cache."""
+    """Queries from the cache as well. If not, they are drawn anew for every step, at fresh scales, cut-outs
+    and mosaics, and only the shots come from the cache."""
     cache_views: int = 2
-    """Views (scale, aspect, flip) of each query picture in the cache."""
+    """Views (scale, aspect, flip, cut-out, mosaic) of each query picture in the cache."""
+    query_pool: int = 0
+    """Queries are drawn from this many pictures of each class, the same for every seed; 0 takes all."""
     shot_views: int = 2
     """Views of each shot in the cache."""
     shot_pool: int = 0
-    """Shots are drawn from this many boxes of each class; 0 takes all. Keeps the cache small."""
+    """Shots are drawn from this many boxes of each class, the same for every seed; 0 takes all. Pools keep
+    the cache small."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -198,12 +201,6 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.seed < 0:
             raise ConfigError(f"seed: expected at least 0, got {self.seed}")
-        drawn_anew = min(self.episodes.zoom) < 1 or self.episodes.mosaic > 0
-        if self.train.cache and self.train.cache_queries and drawn_anew:
-            raise ConfigError(
-                "episodes.zoom and episodes.mosaic are drawn anew for every episode; set "
-                "train.cache_queries = false"
-            )
         if self.train.cache and not self.model.encoder.frozen:
             raise ConfigError(
                 "train.cache holds maps of an encoder that does not learn; set model.encoder.frozen = true "

@@ -22,10 +22,10 @@ from tenet.engine.checkpoint import load_latest
 from tenet.engine.dry_run import STEPS, estimate
 from tenet.engine.evaluate import evaluate
 from tenet.engine.jobs import Options
-from tenet.engine.meta_train import meta_train, prepare
+from tenet.engine.meta_train import episodes_of, meta_train, prepare
 from tenet.engine.protocols import plan_evaluation
 from tenet.engine.recipe_evaluation import EvaluationSets, evaluation_sets, recipe_settings
-from tenet.engine.training_set import shot_pool, training_set
+from tenet.engine.training_set import training_set
 from tenet.models.detector import TENET
 from tenet.recipe import Recipe
 from tenet.records.measured import evaluation_figures
@@ -53,7 +53,7 @@ class Ground:
         return ground
 
     def episodes(self, recipe: Recipe) -> EpisodeSource:
-        return EpisodeSource(self.train, recipe.episodes, recipe.seed, shot_pool(recipe, self.train))
+        return episodes_of(recipe, self.train)
 
 
 @dataclass(frozen=True)

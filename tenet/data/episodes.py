@@ -141,6 +141,7 @@ class EpisodeSource:
     shots     where the shots come from: a `ShotList` (fine-tuning), or all boxes of `support`
     support   the set that holds the shots; the same as `dataset` by default. Only a picture that is the
               same file as the query is kept out of the shots.
+    queries   how many pictures of each class may be queries, the same for every seed; 0 takes all
     """
 
     def __init__(
@@ -150,6 +151,7 @@ class EpisodeSource:
         seed: int = 0,
         shots: ShotList | None = None,
         support: Dataset | None = None,
+        queries: int = 0,
     ) -> None:
         self.dataset = dataset
         self.settings = settings or EpisodeSettings()
@@ -157,7 +159,7 @@ class EpisodeSource:
         self.support = support or dataset
         self._record_of = {record.id: record for record in self.support.records}
         self._pool = self._shot_pool(shots)
-        self._queries = self._query_rows()
+        self._queries = self._query_rows(queries)
         self._present = [frozenset(record.target.labels.tolist()) for record in dataset.records]
         self._labels = np.array(sorted(self._queries), np.int64)
         if not len(self._labels):
@@ -191,9 +193,9 @@ class EpisodeSource:
                     )
         return {rows[name]: refs for name, refs in named.items() if name in rows and refs}
 
-    def _query_rows(self) -> dict[int, list[int]]:
+    def _query_rows(self, most: int) -> dict[int, list[int]]:
         """For each class that has shots, the pictures that can be its query: those that show it and
-        leave at least one shot in another picture."""
+        leave at least one shot in another picture; at most `most` of them, if that is not 0."""
         homes = {label: {self._home(ref.picture) for ref in refs} for label, refs in self._pool.items()}
         found: dict[int, list[int]] = {}
         for row, record in enumerate(self.dataset.records):
@@ -201,6 +203,9 @@ class EpisodeSource:
             for label in sorted(shown & set(homes)):
                 if homes[label] - {_identity(record)}:
                     found.setdefault(label, []).append(row)
+        if most:
+            rng = np.random.default_rng(0)
+            found = {label: sorted(rng.permutation(rows)[:most].tolist()) for label, rows in found.items()}
         return found
 
     def query_rows(self) -> list[int]:
@@ -265,22 +270,19 @@ class EpisodeSource:
 
     def draw_query(self, rng: np.random.Generator, record: Record) -> Query:
         """A picture as a query: itself, a cut-out, or with three others a mosaic, as the settings say."""
-        if self.settings.mosaic and rng.random() < self.settings.mosaic:
-            others = rng.choice(len(self.dataset.records), 3)
-            members = [record, *(self.dataset.records[row] for row in others.tolist())]
-            views = [self._view(rng, member, 0.5) for member in members]
-            return mosaic([views[place] for place in rng.permutation(4).tolist()])
-        return self._view(rng, record)
+        members = self.draw_members(rng, record)
+        if len(members) == 1:
+            return self._view(rng, record)
+        views = [self._view(rng, member, 0.5) for member in members]
+        return mosaic([views[place] for place in rng.permutation(4).tolist()])
 
-    def query_view(
-        self, rng: np.random.Generator, record: Record
-    ) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-        """A view of a whole picture as a query, its scale, aspect and flip drawn from `rng`: pixels and the
-        boxes of all its objects, in order, xyxy in those pixels."""
-        if min(self.settings.zoom) < 1 or self.settings.mosaic:
-            raise ConfigError("episodes: cut-outs and mosaics are drawn anew for every episode, not as views")
-        query = self._view(rng, record)
-        return query.picture, query.boxes
+    def draw_members(self, rng: np.random.Generator, record: Record) -> list[Record]:
+        """The pictures that a query is made of, with itself in front: one, or four of a mosaic. The first
+        thing that `draw_query` draws."""
+        if not self.settings.mosaic or rng.random() >= self.settings.mosaic:
+            return [record]
+        others = rng.choice(len(self.dataset.records), 3)
+        return [record, *(self.dataset.records[row] for row in others.tolist())]
 
     def _view(self, rng: np.random.Generator, record: Record, scale: float = 1.0) -> Query:
         settings = self.settings

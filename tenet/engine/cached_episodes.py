@@ -46,8 +46,8 @@ class CachedEpisodes:
             target = to_target(drawn.boxes, ways_of(drawn.labels, plan.labels), drawn.ignore)
             return CachedEpisode(None, drawn.picture, shots, mask, target)
         query = self.cache[plan.query]
-        ignore = views.source.dataset.records[plan.row].target.ignore.copy()
-        return CachedEpisode(query, None, shots, mask, to_target(query.boxes, views.ways(plan), ignore))
+        target = to_target(query.boxes, ways_of(query.labels, plan.labels), query.ignore)
+        return CachedEpisode(query, None, shots, mask, target)
 
 
 def cached_losses(detector: TENET, episodes: Sequence[CachedEpisode]) -> Losses:

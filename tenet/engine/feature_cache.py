@@ -1,12 +1,12 @@
 """The feature cache: maps of a frozen encoder, computed once, fp16, memory-mapped.
 
     FOLDER/KEY/00000.bin …   maps of a few hundred views each, one after the other, raw float16
-    FOLDER/KEY/00000.json …  offset, shapes, size, boxes, CRC and the digest of its picture, for each view
+    FOLDER/KEY/00000.json …  offset, shapes, size, objects, CRC and the digest of its pictures, for each view
 
 KEY is a hash of the encoder's weights and of everything that turns a picture into the encoder's input, so
-another encoder or transform has another folder. A view is used only if its picture's bytes have the
+another encoder or transform has another folder. A view is used only if its pictures' bytes have the
 digest in the index and its maps have their CRC; otherwise it is computed anew. A shard's JSON is written
-after its maps, so that an interrupted run goes on where it stopped.
+after its maps, so that an interrupted run goes on where it stopped. Several processes may fill one folder.
 """
 
 import hashlib
@@ -31,30 +31,36 @@ from tenet.models.detector import TENET
 
 SHARD = 200
 """Views in a file."""
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
 class Entry:
     """Where a view's maps are: `shapes` of c3, c4, c5 ([] for one that is not kept), `size` (H, W) in pixels
-    of the view, `boxes` in them, `picture` the digest of the picture's bytes."""
+    of the view, `boxes` in them with their `labels` and `ignore`, `picture` the digest of the bytes of the
+    pictures that it is made of."""
 
     shard: str
     offset: int
     shapes: list[list[int]]
     size: list[int]
     boxes: list[list[float]]
+    labels: list[int]
+    ignore: list[bool]
     picture: str
     crc: int
 
 
 @dataclass(frozen=True)
 class CachedView:
-    """A view's maps as float32, (1, channels, h, w) each, its (height, width) and boxes (G, 4) in pixels."""
+    """A view's maps as float32, (1, channels, h, w) each, its (height, width), boxes (G, 4) in pixels,
+    labels (G,) and ignore (G,)."""
 
     stages: Stages
     size: tuple[int, int]
     boxes: NDArray[np.float32]
+    labels: NDArray[np.int64]
+    ignore: NDArray[np.bool_]
 
 
 class FeatureCache:
@@ -72,17 +78,18 @@ class FeatureCache:
         self._digests: dict[str, str] = {}
 
     def missing(self, wanted: Iterable[View]) -> list[View]:
-        """Views that are absent or stale (their picture's bytes have changed)."""
+        """Views that are absent or stale (the bytes of their pictures have changed)."""
         return [view for view in wanted if not self._fresh(view)]
 
     def fill(
         self,
         wanted: Iterable[View] | None = None,
         progress: Callable[[list[list[View]]], Iterable[list[View]]] | None = None,
+        part: tuple[int, int] = (0, 1),
     ) -> int:
         """Compute what is missing of `wanted` (all views by default); returns how many views that was.
-        `progress` may wrap the shards."""
-        missing = self.missing(self.views.all_views() if wanted is None else wanted)
+        `progress` may wrap the shards; with `part` (r, n) only every n-th view from r on is computed."""
+        missing = self.missing(self.views.all_views() if wanted is None else wanted)[part[0] :: part[1]]
         shards = [missing[start : start + SHARD] for start in range(0, len(missing), SHARD)]
         for shard in progress(shards) if progress is not None else shards:
             self._write_shard(shard)
@@ -135,7 +142,11 @@ class FeatureCache:
         assert c4 is not None
         stages = Stages(c4[:, :0] if c3 is None else c3, c4, c5)
         return CachedView(
-            stages, (entry.size[0], entry.size[1]), np.array(entry.boxes, np.float32).reshape(-1, 4)
+            stages,
+            (entry.size[0], entry.size[1]),
+            np.array(entry.boxes, np.float32).reshape(-1, 4),
+            np.array(entry.labels, np.int64),
+            np.array(entry.ignore, np.bool_),
         )
 
     def _write_shard(self, views: list[View]) -> None:
@@ -143,16 +154,18 @@ class FeatureCache:
         entries: dict[View, Entry] = {}
         content = bytearray()
         for view in views:
-            pixels, boxes = self.views.pixels(view)
-            maps = self._encode(view, pixels)
+            look = self.views.look(view)
+            maps = self._encode(view, look.picture)
             raw = b"".join(part.tobytes() for part in maps if part is not None)
             shapes = [[] if part is None else list(part.shape) for part in maps]
             entries[view] = Entry(
                 name,
                 len(content),
                 shapes,
-                list(pixels.shape[:2]),
-                boxes.tolist(),
+                list(look.picture.shape[:2]),
+                look.boxes.tolist(),
+                look.labels.tolist(),
+                look.ignore.tolist(),
                 self._digest(view),
                 zlib.crc32(raw),
             )
@@ -172,8 +185,16 @@ class FeatureCache:
         return [None if part is None else part.half().cpu().numpy() for part in kept]
 
     def _free_name(self) -> str:
-        taken = [int(path.stem) for path in self.folder.glob("*.bin") if path.stem.isdecimal()]
-        return f"{max(taken, default=-1) + 1:05d}"
+        """A name that no other process takes: its empty file is there from now on."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        while True:
+            taken = [int(path.stem) for path in self.folder.glob("*.bin") if path.stem.isdecimal()]
+            name = f"{max(taken, default=-1) + 1:05d}"
+            try:
+                (self.folder / f"{name}.bin").touch(exist_ok=False)
+            except FileExistsError:
+                continue
+            return name
 
     def _read_index(self) -> dict[View, Entry]:
         """All shards' indices; one that does not parse counts as absent, a later shard wins."""
@@ -186,10 +207,13 @@ class FeatureCache:
         return found
 
     def _digest(self, view: View) -> str:
-        """BLAKE2 of the picture's bytes, each picture read once."""
-        if view.picture not in self._digests:
-            self._digests[view.picture] = _picture_digest(self.views.record(view))
-        return self._digests[view.picture]
+        """BLAKE2 of the bytes of a view's pictures, each picture read once."""
+        found = []
+        for record in self.views.records(view):
+            if record.id not in self._digests:
+                self._digests[record.id] = _picture_digest(record)
+            found.append(self._digests[record.id])
+        return " ".join(found)
 
 
 def cache_key(detector: TENET, views: ViewEpisodes) -> str:
@@ -198,8 +222,7 @@ def cache_key(detector: TENET, views: ViewEpisodes) -> str:
     settings, config = views.source.settings, detector.config
     transform = {
         "version": VERSION,
-        "seed": views.source.seed,
-        "query": [settings.query_sizes, settings.query_longer, settings.aspect] if views.views else [],
+        "query": _query_transform(views) if views.views else [],
         "shot": [settings.support_size, settings.context, settings.support_aspect],
         "flip": settings.flip,
         # What is kept, not what it is used for: variants of one encoder share their maps.
@@ -214,11 +237,20 @@ def cache_key(detector: TENET, views: ViewEpisodes) -> str:
     return digest.hexdigest()
 
 
+def _query_transform(views: ViewEpisodes) -> list[Any]:
+    """What a query's view depends on beside its picture: a mosaic also on the set."""
+    settings, dataset = views.source.settings, views.source.dataset
+    sizes = [settings.query_sizes, settings.query_longer, settings.aspect, settings.zoom, settings.mosaic]
+    pictures = [record.id for record in dataset.records] if settings.mosaic else []
+    return [sizes, dataset.classes, pictures]
+
+
 def _picture_digest(record: Record) -> str:
     content = record.path.read_bytes() if record.pixels is None else record.pixels.tobytes()
-    # Boxes are part of a view: an annotation that moved makes it stale as well.
-    boxes = record.target.boxes.tobytes()
-    return hashlib.blake2b(content + boxes, digest_size=12).hexdigest()
+    # Objects are part of a view: an annotation that changed makes it stale as well.
+    target = record.target
+    objects = target.boxes.tobytes() + target.labels.tobytes() + target.ignore.tobytes()
+    return hashlib.blake2b(content + objects, digest_size=12).hexdigest()
 
 
 def _count(shapes: list[list[int]]) -> int:

@@ -1,5 +1,6 @@
 """From a detector and a source of episodes to a job for the loop, with the feature cache or without."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -62,11 +63,12 @@ def make_job(
 
 
 def open_cache(detector: TENET, views: ViewEpisodes, options: Options, episodes: int) -> FeatureCache:
-    """The cache with all that these episodes need: the first process computes what is missing, the others
-    wait, and so do other runs on this machine that share the folder."""
-    if options.world.first:
-        with locked(options.cache / ".lock"):
-            cache = FeatureCache(options.cache, detector.eval(), views)
-            cache.fill(views.views_of(episodes), shards_with_bar)
-    barrier(options.world)
-    return cache if options.world.first else FeatureCache(options.cache, detector.eval(), views)
+    """The cache with all that these episodes need: every process computes a part of what is missing, and
+    other runs on this machine that share the folder wait."""
+    world = options.world
+    with locked(options.cache / ".lock") if world.first else nullcontext():
+        barrier(world)
+        cache = FeatureCache(options.cache, detector.eval(), views)
+        cache.fill(views.views_of(episodes), shards_with_bar, (world.rank, world.size))
+        barrier(world)
+    return cache if world.size == 1 else FeatureCache(options.cache, detector.eval(), views)

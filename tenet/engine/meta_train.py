@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from tenet.data.dataset import Dataset
 from tenet.data.episodes import EpisodeSource
 from tenet.data.files import write_text
 from tenet.engine import checkpoint
@@ -42,8 +43,13 @@ def new_detector(recipe: Recipe, root: Path) -> TENET:
 def episode_source(recipe: Recipe, root: Path) -> Ground:
     """Episodes of the recipe's base classes, and the class split. Bad input is refused here."""
     dataset, split = training_set(recipe, root)
+    return episodes_of(recipe, dataset), split
+
+
+def episodes_of(recipe: Recipe, dataset: Dataset) -> EpisodeSource:
+    """Episodes of a set, from the recipe's pools of shots and queries."""
     pool = shot_pool(recipe, dataset)
-    return EpisodeSource(dataset, recipe.episodes, recipe.seed, pool), split
+    return EpisodeSource(dataset, recipe.episodes, recipe.seed, pool, queries=recipe.train.query_pool)
 
 
 def prepare(

@@ -51,7 +51,7 @@ def shot_pool(recipe: Recipe, dataset: Dataset) -> ShotList | None:
     count = recipe.train.shot_pool
     if not count:
         return None
-    return draw_shots(dataset, count, recipe.seed, min_side=recipe.episodes.min_shot_side)
+    return draw_shots(dataset, count, 0, min_side=recipe.episodes.min_shot_side)
 
 
 def _together(sets: list[Dataset], coco_names: bool) -> Dataset:

@@ -1,8 +1,9 @@
 """Episodes over a fixed number of views of each picture and shot: what a feature cache can hold.
 
-A view is a scale, an aspect and a flip, drawn once from the seed, the picture and the view's number.
-`EpisodeSource` draws them anew in every episode; here an episode draws among the views. Everything is
-still a function of seed and number, and episodes can be made from pixels or from cached maps.
+A view is a scale, an aspect, a flip, a cut-out or a mosaic, drawn once from the picture and the view's
+number: runs with other seeds have the same views. `EpisodeSource` draws them anew in every episode; here
+an episode draws among the views. Everything is still a function of seed and number, and episodes can be
+made from pixels or from cached maps.
 """
 
 import hashlib
@@ -62,18 +63,20 @@ class ViewEpisodes:
         ]
         return Plan(row, query, labels, shots)
 
-    def pixels(self, view: View) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-        """A view's picture (H, W, 3) and its boxes: all of the query's (G, 4), or the shot's (1, 4); xyxy in
-        pixels of the view."""
-        rng = self._rng(view)
+    def look(self, view: View) -> Query:
+        """A view in pixels: the query with all its objects, or the crop with the shot's box alone."""
+        rng = _rng(view)
         if view.box < 0:
-            return self.source.query_view(rng, self._records[view.picture])
+            return self.source.draw_query(rng, self._records[view.picture])
         crop, box = self.source.shot_view(rng, ShotRef(view.picture, view.box, -1))
-        return crop, box[None]
+        label = self.source.shot_record(view.picture).target.labels[view.box]
+        return Query(crop, box[None], np.array([label]), np.zeros(1, np.bool_))
 
-    def record(self, view: View) -> Record:
-        """The record of a view's picture."""
-        return self._records[view.picture] if view.box < 0 else self.source.shot_record(view.picture)
+    def records(self, view: View) -> list[Record]:
+        """The records of the pictures that a view is made of."""
+        if view.box < 0:
+            return self.source.draw_members(_rng(view), self._records[view.picture])
+        return [self.source.shot_record(view.picture)]
 
     def all_views(self) -> list[View]:
         """Every view that an episode can ask for, queries first."""
@@ -112,7 +115,8 @@ class ViewEpisodes:
         crop_boxes = np.zeros((*mask.shape, 4), np.float32)
         for way, views in enumerate(plan.shots):
             for shot, view in enumerate(views):
-                crops[way, shot], crop_boxes[way, shot] = self._shot(view)
+                look = self.look(view)
+                crops[way, shot], crop_boxes[way, shot] = look.picture, look.boxes[0]
         return Episode(
             query=query.picture,
             boxes=query.boxes,
@@ -132,8 +136,7 @@ class ViewEpisodes:
         if plan.query is None:
             seeds = np.random.SeedSequence([self.source.seed, index, 1])
             return self.source.draw_query(np.random.Generator(np.random.Philox(seeds)), record)
-        picture, boxes = self.pixels(plan.query)
-        return Query(picture, boxes, record.target.labels, record.target.ignore.copy())
+        return self.look(plan.query)
 
     def mask(self, plan: Plan) -> NDArray[np.bool_]:
         """(K, Z): which shots there are."""
@@ -141,15 +144,8 @@ class ViewEpisodes:
         mask: NDArray[np.bool_] = np.arange(self.source.settings.shots) < counts[:, None]
         return mask
 
-    def ways(self, plan: Plan) -> NDArray[np.int64]:
-        """(G,) the way of each box of the query, −1 for a class that is no way."""
-        return ways_of(self.source.dataset.records[plan.row].target.labels, plan.labels)
 
-    def _shot(self, view: View) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-        crop, boxes = self.pixels(view)
-        return crop, boxes[0]
-
-    def _rng(self, view: View) -> np.random.Generator:
-        text = f"{self.source.seed}\x00{view.picture}\x00{view.box}\x00{view.number}"
-        seed = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "big")
-        return np.random.Generator(np.random.Philox(seed))
+def _rng(view: View) -> np.random.Generator:
+    text = f"{view.picture}\x00{view.box}\x00{view.number}"
+    seed = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "big")
+    return np.random.Generator(np.random.Philox(seed))

@@ -93,6 +93,7 @@ def _rpn(config: ModelConfig, d: int, neck: SingleLevel | PyramidNeck) -> TenetR
         anchor_ratios=rpn.anchor_ratios,
         closed_form=rpn.closed_form,
         common=rpn.common,
+        judged=rpn.judged,
         rare=rpn.loss == "focal",
     )
 

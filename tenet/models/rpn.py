@@ -93,11 +93,12 @@ class TenetRPN(nn.Module):
         anchor_ratios: tuple[float, ...],
         closed_form: bool,
         common: bool,
+        judged: int,
         rare: bool,
     ) -> None:
         super().__init__()
         self.levels, self.conditioning, self.conv_first = levels, conditioning, conv == "before"
-        self.closed_form = closed_form
+        self.closed_form, self.judged = closed_form, judged
         if conditioning == "attention":
             self.norm_query, self.norm_support = nn.LayerNorm(d), nn.LayerNorm(d)
             self.cross_attention = TransformerBlocks(d, attention)
@@ -190,12 +191,27 @@ class TenetRPN(nn.Module):
         assert found.common is not None
         learning = self.training and torch.is_grad_enabled()
         with torch.set_grad_enabled(torch.is_grad_enabled() and not learning):
-            logits = found.common + self.objectness(self._condition(found.cells, psi, shots)).squeeze(-1)
+            logits = found.common
             if self.closed_form and prior is not None:
                 w_features, w_logit, b = prior[..., :-2], prior[..., -2:-1], prior[..., -1:]
                 from_features = (found.cells.squeeze(1) @ w_features.mT).mT  # (E, K, N)
                 logits = logits + from_features + found.common * w_logit + b
+            logits = logits + self._class_part(found, logits, psi, shots)
         return found._replace(logits=logits, shared=found.cells if learning else None)
+
+    def _class_part(self, found: RPNOutput, logits: Tensor, psi: Tensor, shots: Tensor) -> Tensor:
+        """What each class adds to the logits (E, K, N). With `judged`, only the cells that are best without
+        it meet the classes; the others get the least that was found."""
+        cells, rows = found.cells, None
+        if 0 < self.judged < cells.shape[2]:
+            worth = logits.amax(1).masked_fill(~found.real, -torch.inf)
+            rows = worth.topk(self.judged, sorted=False).indices  # (E, n)
+            cells = cells.gather(2, rows[:, None, :, None].expand(-1, 1, -1, cells.shape[3]))
+        part: Tensor = self.objectness(self._condition(cells, psi, shots)).squeeze(-1)
+        if rows is None:
+            return part
+        least = part.amin(-1, keepdim=True).expand(*part.shape[:2], found.cells.shape[2])
+        return least.scatter(2, rows.unsqueeze(1).expand_as(part), part)
 
     def _anchors(self, shapes: list[tuple[int, int]]) -> Tensor:
         """(M, 4) of maps of these shapes, xyxy in pixels of the picture."""

@@ -45,13 +45,13 @@ def test_cached_is_uncached(dataset: Dataset, detector: TENET, tmp_path: Path) -
     cache = FeatureCache(tmp_path, detector, views)
     wanted = views.all_views()
     for view in (wanted[0], wanted[-1]):
-        pixels, boxes = views.pixels(view)
-        picture = torch.from_numpy(pixels).permute(2, 0, 1).float()[None]
+        look = views.look(view)
+        picture = torch.from_numpy(look.picture).permute(2, 0, 1).float()[None]
         with torch.no_grad():
             exact = detector.encoder.stages(picture)
         found = cache[view]
-        assert np.array_equal(found.boxes, boxes)
-        assert found.size == pixels.shape[:2]
+        assert np.array_equal(found.boxes, look.boxes)
+        assert found.size == look.picture.shape[:2]
         torch.testing.assert_close(found.stages.c4, exact.c4, rtol=1e-3, atol=1e-3)
         assert found.stages.c5 is not None
         assert exact.c5 is not None
@@ -64,6 +64,47 @@ def test_cached_is_uncached(dataset: Dataset, detector: TENET, tmp_path: Path) -
     assert cached.keys() == exact_losses.keys()
     for name in cached:
         torch.testing.assert_close(cached[name], exact_losses[name], rtol=0.02, atol=0.01)
+
+
+def test_cut_outs_and_mosaics_are_views(dataset: Dataset, tmp_path: Path) -> None:
+    """They keep the labels of all their pictures, and one that changed makes every mosaic of it stale."""
+    detector = build_detector(TINY).eval()
+    settings = replace(tiny_recipe().episodes, zoom=(0.5, 0.9), mosaic=0.5, others="any")
+    views = ViewEpisodes(EpisodeSource(dataset, settings), 2, 1)
+    members = [len(views.records(view)) for view in views.all_views() if view.box < 0]
+    assert {1, 4} == set(members)
+    cache = FeatureCache(tmp_path, detector, views)
+    cache.fill()
+    for number in range(6):
+        cached, drawn = CachedEpisodes(cache)[number], views[number]
+        assert np.array_equal(cached.target.boxes.numpy(), drawn.boxes)
+        assert np.array_equal(cached.target.ways.numpy(), drawn.ways)
+        assert np.array_equal(cached.target.ignore.numpy(), drawn.ignore)
+    [mosaic, *_] = [view for view in views.all_views() if len(views.records(view)) == 4]
+    last = views.records(mosaic)[-1]
+    changed = replace(last, pixels=last.picture()[::-1].copy())
+    records = tuple(changed if record is last else record for record in dataset.records)
+    fresh = ViewEpisodes(EpisodeSource(replace(dataset, records=records), settings), 2, 1)
+    assert mosaic in FeatureCache(tmp_path, detector, fresh).missing(fresh.all_views())
+
+
+def test_two_fill_one_folder(dataset: Dataset, tmp_path: Path) -> None:
+    detector = build_detector(TINY).eval()
+    views = views_of(dataset)
+    one, other = FeatureCache(tmp_path, detector, views), FeatureCache(tmp_path, detector, views)
+    both = one.fill(part=(0, 2)) + other.fill(part=(1, 2))
+    assert both == len(views.all_views())
+    assert FeatureCache(tmp_path, detector, views).missing(views.all_views()) == []
+
+
+def test_seeds_share_views_and_pools(dataset: Dataset) -> None:
+    settings = tiny_recipe().episodes
+    one, other = (EpisodeSource(dataset, settings, seed, queries=2) for seed in (0, 1))
+    assert one.query_rows() == other.query_rows()
+    assert len(one.query_rows()) < len(EpisodeSource(dataset, settings).query_rows())
+    view = ViewEpisodes(one, 2, 2).all_views()[0]
+    looks = [ViewEpisodes(source, 2, 2).look(view) for source in (one, other)]
+    assert np.array_equal(looks[0].picture, looks[1].picture)
 
 
 def test_filled_once_then_only_what_is_stale(dataset: Dataset, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tiny_detector import TINY, picture
 from tenet.errors import MissingExtraError, WeightsError
 from tenet.models.backbones import BACKBONES
 from tenet.models.backbones.base import load_into, load_tensors
-from tenet.models.backbones.efficientnet_lite import VARIANTS, EfficientNetLite, SameConv2d
+from tenet.models.backbones.efficientnet_lite import VARIANTS, EfficientNetLite, SameConv2d, conv_norm
 from tenet.models.backbones.resnet import ResNet
 from tenet.models.backbones.swin import SwinB
 from tenet.models.build import build_detector
@@ -69,14 +69,29 @@ def test_the_dilated_tail_sees_what_the_strided_one_sees() -> None:
 
 def test_same_padding_is_tensorflows() -> None:
     """Even size, stride 2: nothing on the left, one on the right."""
-    conv = SameConv2d(1, 1, 3, 2, bias=False)
+    conv, norm = SameConv2d(1, 1, 3, 2, bias=False), torch.nn.BatchNorm2d(1, eps=0).eval()
     torch.nn.init.ones_(conv.weight)
     x = torch.zeros(1, 1, 4, 4)
     x[0, 0, 0, 0] = 1
-    assert conv(x)[0, 0].tolist() == [[1, 0], [0, 0]]
+    assert conv_norm(x, conv, norm, 2)[0, 0].tolist() == [[1, 0], [0, 0]]
     x = torch.zeros(1, 1, 4, 4)
     x[0, 0, 3, 3] = 1
-    assert conv(x)[0, 0].tolist() == [[0, 0], [0, 1]]
+    assert conv_norm(x, conv, norm, 2)[0, 0].tolist() == [[0, 0], [0, 1]]
+
+
+@pytest.mark.parametrize(("kernel", "stride", "dilation"), [(1, 1, 1), (3, 1, 1), (5, 1, 2), (3, 2, 1)])
+def test_folded_is_convolution_then_norm(kernel: int, stride: int, dilation: int) -> None:
+    conv, norm = SameConv2d(6, 6, kernel, stride, groups=6, bias=False), torch.nn.BatchNorm2d(6)
+    norm(torch.randn(4, 6, 5, 5) * 3 + 1)  # gives it statistics
+    torch.nn.init.normal_(norm.weight)
+    torch.nn.init.normal_(norm.bias)
+    x = torch.randn(2, 6, 8, 10)
+    reach = (kernel - 1) * dilation
+    total = reach if stride == 1 else reach - 1  # an even size and stride 2 need one pixel less
+    left, right = total // 2, total - total // 2
+    padded = torch.nn.functional.pad(x, (left, right, left, right))
+    plain = torch.nn.functional.conv2d(padded, conv.weight, None, stride, 0, dilation, 6)
+    torch.testing.assert_close(conv_norm(x, conv, norm.eval(), stride, dilation), norm(plain))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -188,3 +188,31 @@ def test_what_cannot_be_common_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match=r"rpn\.common"):
         replace(COMMON.rpn, **wrong)  # type: ignore[arg-type]
     assert RPNConfig().common is False
+
+
+def test_cells_that_meet_no_class_change_nothing_for_those_that_do() -> None:
+    """`judged` of at least all cells is the same as all; of fewer, the best keep their logits."""
+    torch.manual_seed(0)
+    whole = build_detector(COMMON).eval()
+    images = whole.encode_images([picture(64, 96), picture(48, 64)])
+    classes = whole.encode_supports(make_supports([[2, 1], [1, 2]]))
+    pyramids = [image.pyramid for image in images]
+
+    def look(judged: int) -> Tensor:
+        whole.rpn.judged = judged
+        with torch.no_grad():
+            return whole.rpn(pyramids, classes.psi_rpn, classes.mask, None).logits
+
+    every = look(0)
+    assert torch.equal(look(every.shape[2]), every)
+    few = look(10)
+    located = whole.rpn.locate(pyramids)
+    assert located.common is not None
+    best = (
+        located.common.masked_fill(~located.real.unsqueeze(1), -torch.inf).topk(10).indices.expand(2, 2, -1)
+    )
+    torch.testing.assert_close(few.gather(2, best), every.gather(2, best))
+    added = few - located.common
+    rest = torch.ones_like(few, dtype=torch.bool).scatter(2, best, False)
+    least = added.gather(2, best).amin(-1, keepdim=True).expand_as(added)
+    torch.testing.assert_close(added[rest], least[rest])

@@ -16,6 +16,7 @@ import math
 from importlib import import_module
 from pathlib import Path
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -69,16 +70,24 @@ def _round_channels(channels: int, width: float) -> int:
 
 
 class SameConv2d(nn.Conv2d):
-    """Convolution with TensorFlow's "same" padding: the odd pixel goes right and below."""
+    """Weights of a convolution with TensorFlow's "same" padding: the odd pixel goes right and below."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        pads: list[int] = []
-        for axis in (1, 0):  # F.pad takes the last axis first
-            stride, reach = self.stride[axis], (self.kernel_size[axis] - 1) * self.dilation[axis] + 1
-            size = x.shape[2 + axis]
-            total = max((-(-size // stride) - 1) * stride + reach - size, 0)
-            pads += [total // 2, total - total // 2]
-        return F.conv2d(F.pad(x, pads), self.weight, self.bias, self.stride, 0, self.dilation, self.groups)
+
+def conv_norm(x: Tensor, conv: SameConv2d, norm: nn.BatchNorm2d, stride: int, dilation: int = 1) -> Tensor:
+    """Convolution and its frozen normalisation as one: the norm's scale goes into the kernels.
+
+    A pass over a picture's map costs far more than one over the kernels.
+    """
+    scale = norm.weight * torch.rsqrt(norm.get_buffer("running_var") + norm.eps)
+    kernels, bias = conv.weight * scale.view(-1, 1, 1, 1), norm.bias - norm.get_buffer("running_mean") * scale
+    reach = (conv.kernel_size[0] - 1) * dilation
+    if stride == 1:
+        return F.conv2d(x, kernels, bias, 1, reach // 2, dilation, conv.groups)
+    pads: list[int] = []
+    for size in (x.shape[3], x.shape[2]):  # F.pad takes the last axis first
+        total = max((-(-size // stride) - 1) * stride + reach + 1 - size, 0)
+        pads += [total // 2, total - total // 2]
+    return F.conv2d(F.pad(x, pads), kernels, bias, stride, 0, dilation, conv.groups)
 
 
 class MBConv(nn.Module):
@@ -87,7 +96,7 @@ class MBConv(nn.Module):
     def __init__(self, inside: int, outside: int, kernel: int, stride: int, expansion: int) -> None:
         super().__init__()
         inner = inside * expansion
-        self.shortcut = stride == 1 and inside == outside
+        self.stride, self.shortcut = stride, stride == 1 and inside == outside
         if expansion != 1:
             self._expand_conv = SameConv2d(inside, inner, 1, bias=False)
             self._bn0 = nn.BatchNorm2d(inner, eps=BATCH_NORM_EPS)
@@ -97,10 +106,13 @@ class MBConv(nn.Module):
         self._project_conv = SameConv2d(inner, outside, 1, bias=False)
         self._bn2 = nn.BatchNorm2d(outside, eps=BATCH_NORM_EPS)
 
-    def forward(self, x: Tensor) -> Tensor:
-        y = F.relu6(self._bn0(self._expand_conv(x))) if self.expands else x
-        y = F.relu6(self._bn1(self._depthwise_conv(y)))
-        y = self._bn2(self._project_conv(y))
+    def forward(self, x: Tensor, stride: int = 0, dilation: int = 1) -> Tensor:
+        """With its own stride, or another and a dilation."""
+        y = x
+        if self.expands:
+            y = F.relu6(conv_norm(y, self._expand_conv, self._bn0, 1), inplace=True)
+        y = conv_norm(y, self._depthwise_conv, self._bn1, stride or self.stride, dilation)
+        y = conv_norm(F.relu6(y, inplace=True), self._project_conv, self._bn2, 1)
         return x + y if self.shortcut else y
 
 
@@ -138,7 +150,8 @@ class EfficientNetLite(Backbone):
         self.variant, self.shifts = variant, SHIFTS[variant]
 
     def to_c4(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        x = F.relu6(self._bn0(self._conv_stem(images)))
+        images = images.contiguous(memory_format=torch.channels_last)  # the faster layout
+        x = F.relu6(conv_norm(images, self._conv_stem, self._bn0, 2), inplace=True)
         c3 = self._run(x, 0, self.stage_ends[2])
         return c3, self._run(c3, self.stage_ends[2], self.stage_ends[4])
 
@@ -146,20 +159,8 @@ class EfficientNetLite(Backbone):
         """The last two stages at c4's own stride: the strided block steps by 1, what follows is dilated."""
         x = c4
         for number in range(self.stage_ends[4], len(self._blocks)):
-            x = self._dilated(self._blocks[number], x, first=number == self.stage_ends[4])
+            x = self._blocks[number](x, stride=1, dilation=1 if number == self.stage_ends[4] else 2)
         return x
-
-    @staticmethod
-    def _dilated(block: nn.Module, x: Tensor, first: bool) -> Tensor:
-        """A block of the last stages at twice its stride's resolution."""
-        assert isinstance(block, MBConv)
-        conv = block._depthwise_conv
-        dilation = 1 if first else 2
-        y = F.relu6(block._bn0(block._expand_conv(x)))
-        reach = (conv.kernel_size[0] - 1) // 2 * dilation
-        y = F.conv2d(y, conv.weight, None, 1, reach, dilation, conv.groups)
-        y = block._bn2(block._project_conv(F.relu6(block._bn1(y))))
-        return x + y if block.shortcut else y
 
     def _run(self, x: Tensor, start: int, end: int) -> Tensor:
         for block in self._blocks[start:end]:
@@ -169,7 +170,7 @@ class EfficientNetLite(Backbone):
     def classify(self, images: Tensor) -> Tensor:
         """ImageNet logits (E, 1000) of normalised pictures, by the network as it was trained."""
         x = self._run(self.to_c4(images)[1], self.stage_ends[4], len(self._blocks))
-        x = F.relu6(self._bn1(self._conv_head(x))).mean((2, 3))
+        x = F.relu6(conv_norm(x, self._conv_head, self._bn1, 1)).mean((2, 3))
         logits: Tensor = self._fc(x)
         return logits
 
