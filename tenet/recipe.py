@@ -105,6 +105,8 @@ class OptimConfig:
 class TrainConfig(OptimConfig):
     """Meta-training."""
 
+    start: str = ""
+    """A shipped model, a run or a checkpoint to start from; parts of the same name and shape are taken."""
     save_every: int = 1000
     """Iterations between checkpoints."""
     keep: int = 3

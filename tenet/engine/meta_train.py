@@ -20,6 +20,7 @@ from tenet.engine.jobs import Options, make_job
 from tenet.engine.loop import Job, Step, steps
 from tenet.engine.pictures import draw_episode
 from tenet.engine.progress import Progress
+from tenet.engine.start_from import start_from
 from tenet.engine.training_set import shot_pool, training_set
 from tenet.engine.warm_start import warm_start
 from tenet.errors import ConfigError
@@ -60,6 +61,8 @@ def prepare(
     source, split = episode_source(recipe, options.root) if ground is None else ground
     detector = new_detector(recipe, options.root).to(options.world.device)
     warm_start(detector, source)
+    if recipe.train.start:
+        start_from(detector, recipe.train.start, split["novel"])
     return make_job(detector, recipe.train, recipe.train, source, options), split
 
 

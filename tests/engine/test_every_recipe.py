@@ -30,7 +30,7 @@ def small(recipe: Recipe) -> Recipe:
         ),
         data=replace(recipe.data, train=("annotations.json",), split="", image_set=""),
         episodes=replace(episodes, min_shots=min(episodes.min_shots, 2), ways=2),
-        train=replace(recipe.train, iterations=1, batch=1, micro_batch=1, shot_pool=3),
+        train=replace(recipe.train, iterations=1, batch=1, micro_batch=1, shot_pool=3, start=""),
     )
 
 
