@@ -253,6 +253,9 @@ class BoxQualityConfig:
     """Refine each proposal and predict its IoU before the relation head."""
     passes: int = 2
     """How many times the box is refined and pooled again."""
+    fitted: bool = False
+    """One pass more, which each class corrects as its shots taught it, in closed form
+    (`tenet.models.box_fit`); its boxes take the place of the relation head's."""
     context: float = 1.5
     """The box is enlarged by this factor before pooling, to see its surroundings."""
     jittered: int = 64

@@ -168,7 +168,7 @@ def tenet_lite(encoder: str) -> ModelConfig:
             pre_nms=(1000, 1000),
             post_nms=(200, 100),
         ),
-        box_quality=BoxQualityConfig(enabled=True),
+        box_quality=BoxQualityConfig(enabled=True, fitted=True),
         head=replace(
             base.head,
             attention=AttentionConfig(blocks=1, dropout=0.0),

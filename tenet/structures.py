@@ -157,7 +157,8 @@ class ClassFeatures:
     psi        (Z, d)        high-order descriptors that the relation head compares
     phi        (Z, 2d, S, S) spatial maps from C5
     raw        (Z, c)        mean of the frozen encoder's last map, for the cosine prior
-    objectness (q,) or None  closed-form objectness of this class (`tenet.models.objectness`)
+    objectness (q,) or None  what the shots' pictures taught in closed form: objectness of this class
+                             (`tenet.models.objectness`), then how boxes sit on it (`tenet.models.box_fit`)
     ranks      (Z,) or None  how well the detector sees each shot in its own picture: the rank, from 1, of the
                              first proposal that covers it; 0 none does, −1 the shot is a bare crop
     """

@@ -23,12 +23,14 @@ DELTA_SCALES = (0.1, 0.2)
 
 
 class Refined(NamedTuple):
-    """One pass: the boxes it was given, its deltas (n, 4), IoU logits (n, 2), and the boxes it gives."""
+    """One pass: the boxes it was given, its deltas (n, 4), IoU logits (n, 2), the boxes it gives, and the
+    hidden features (n, hidden) behind them."""
 
     given: Tensor
     deltas: Tensor
     iou_logits: Tensor
     boxes: Tensor
+    hidden: Tensor
 
 
 class Cells(NamedTuple):
@@ -45,7 +47,7 @@ class BoxQualityHead(nn.Module):
         self, d: int, levels: tuple[Level, ...], *, passes: int, context: float, channels: int, hidden: int
     ) -> None:
         super().__init__()
-        self.levels, self.passes, self.context = levels, passes, context
+        self.levels, self.passes, self.context, self.hidden = levels, passes, context, hidden
         self.reduce = nn.Conv2d(d, channels, 1)
         self.body = nn.Sequential(
             nn.Linear(channels * CELLS**2, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU()
@@ -75,7 +77,7 @@ class BoxQualityHead(nn.Module):
         hidden = self.body(self._pool(cells, enlarge_boxes(boxes, self.context)).flatten(1))
         deltas, iou_logits = self.deltas(hidden), self.iou(hidden)
         moved = clip_boxes(decode_boxes(deltas.detach(), boxes, DELTA_SCALES), size)
-        return Refined(boxes, deltas, iou_logits, moved)
+        return Refined(boxes, deltas, iou_logits, moved, hidden)
 
     def _pool(self, cells: Cells, boxes: Tensor) -> Tensor:
         """RoIAlign from the level on which a box spans about `CELLS` to twice as many cells."""

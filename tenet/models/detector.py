@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from tenet.config import ModelConfig
 from tenet.errors import ConfigError, InputError
+from tenet.models.box_fit import OUTPUTS, boxes_around, correct, fit_boxes
 from tenet.models.box_quality import DELTA_SCALES, BoxQualityHead, Refined, quality
 from tenet.models.common_objectness import common_loss
 from tenet.models.cosine_prior import CosinePrior
@@ -84,15 +85,23 @@ class TENET(nn.Module):
 
     def match(self, images: list[EncodedImage], classes: SupportFeatures) -> list[Detections]:
         """Every class in every picture; boxes are xyxy in pixels of the pictures that were encoded."""
-        classes.check(len(images), self.encoder.d, self.rpn.cell_features)
+        classes.check(len(images), self.encoder.d, self._closed_form_sizes())
         if not images:
             return []
-        output = self.rpn([image.pyramid for image in images], classes.psi_rpn, classes.mask, classes.prior)
+        output = self.rpn(
+            [image.pyramid for image in images],
+            classes.psi_rpn,
+            classes.mask,
+            self._objectness_weights(classes),
+        )
         proposals = self._propose(output, images)
         proposals = self._refine(images, proposals)
+        placed = None
+        if self.box_quality is not None and self.config.box_quality.fitted:
+            proposals, placed = self._place(images, proposals, classes)
         regions = self._describe(images, proposals.boxes)
         relation = self._relate(regions, classes)
-        boxes = decode_boxes(relation.deltas, proposals.boxes, DELTA_SCALES)
+        boxes = decode_boxes(relation.deltas, proposals.boxes, DELTA_SCALES) if placed is None else placed
         scores = self._score(relation.logits, proposals)
         shots = self._best_shots(regions, classes)
         return [self._select(boxes[e], scores[e], shots[e], images[e].maps.size) for e in range(len(images))]
@@ -103,7 +112,12 @@ class TENET(nn.Module):
         """The parts of the loss for pictures and classes that are encoded already."""
         self._check_targets(images, classes, targets)
         head, rpn = self.config.head, self.config.rpn
-        output = self.rpn([image.pyramid for image in images], classes.psi_rpn, classes.mask, classes.prior)
+        output = self.rpn(
+            [image.pyramid for image in images],
+            classes.psi_rpn,
+            classes.mask,
+            self._objectness_weights(classes),
+        )
         judge = None
         if output.shared is not None:
             judge = partial(self.rpn.judge, output.shared, classes.psi_rpn, classes.mask)
@@ -173,7 +187,8 @@ class TENET(nn.Module):
     def fit_objectness(
         self, images: list[EncodedImage], boxes: list[Tensor], classes: SupportFeatures, bare: bool = False
     ) -> Tensor:
-        """Closed-form objectness (q + 1,) of one class, from pictures that show it at boxes (G, 4) each.
+        """What one class teaches in closed form, (w,), by pictures that show it at boxes (G, 4) each:
+        objectness (q + 1,), and the weights of the box fit where the detector has one.
 
         `bare`: the pictures are crops without surroundings; training pictures' cells are the negatives.
         """
@@ -186,7 +201,23 @@ class TENET(nn.Module):
                 f"expected pictures with at least one box each, got {len(images)} and {len(boxes)}"
             )
         cells = [self.cells(image, classes) for image in images]
-        return fit_cells(cells, boxes, self.rpn.background, bare)
+        return torch.cat([fit_cells(cells, boxes, self.rpn.background, bare), self.fit_boxes(images, boxes)])
+
+    @torch.no_grad()
+    def fit_boxes(self, images: list[EncodedImage], boxes: list[Tensor]) -> Tensor:
+        """Weights of the box fit of one class, flat; (0,) where the detector has none."""
+        head = self.box_quality
+        if head is None or not self.config.box_quality.fitted:
+            return boxes[0].new_zeros(0)
+        lessons = []
+        for image, own in zip(images, boxes, strict=True):
+            cells, size = head.prepare(image.pyramid), image.maps.size
+            for shot in own:
+                given = boxes_around(shot, size)
+                for _ in range(head.passes + 1):
+                    lessons.append((head.refine(cells, given, size), shot))
+                    given = lessons[-1][0].boxes
+        return fit_boxes(lessons, sum(len(own) for own in boxes)).flatten()
 
     def fit_background(
         self, images: list[EncodedImage], boxes: list[Tensor], classes: SupportFeatures
@@ -255,6 +286,42 @@ class TENET(nn.Module):
                 value.append(quality(refined).unflatten(0, boxes.shape[:2]))
             proposals = self._thin(proposals._replace(boxes=torch.stack(moved), quality=torch.stack(value)))
         return proposals
+
+    def _place(
+        self, images: list[EncodedImage], proposals: Proposals, classes: SupportFeatures
+    ) -> tuple[Proposals, Tensor]:
+        """One pass more, corrected by each class: proposals as all classes see them, with quality (E, K, P),
+        and the boxes (E, K, P, 4) of each."""
+        head = self.box_quality
+        assert head is not None
+        weights = self._box_weights(classes)  # (E or 1, K, c + 1, 5)
+        lead, moved, boxes, values = proposals.boxes.shape[1:3], [], [], []
+        for e, (image, own) in enumerate(zip(images, proposals.boxes, strict=True)):
+            size = image.maps.size
+            refined = head.refine(head.prepare(image.pyramid), own.flatten(0, 1), size)
+            placed, value = correct(refined, weights[e % len(weights)], (lead[0], lead[1]), size)
+            moved.append(refined.boxes.unflatten(0, lead))
+            boxes.append(placed)
+            values.append(value)
+        return proposals._replace(boxes=torch.stack(moved), quality=torch.stack(values)), torch.stack(boxes)
+
+    def _objectness_weights(self, classes: SupportFeatures) -> Tensor | None:
+        """The part of the closed form that is objectness, (E, K, q + 1)."""
+        return None if classes.prior is None else classes.prior[..., : self._closed_form_sizes()[0]]
+
+    def _box_weights(self, classes: SupportFeatures) -> Tensor:
+        """The part of the closed form that is the box fit; zeros where a class has none."""
+        head, (objectness, whole) = self.box_quality, self._closed_form_sizes()
+        assert head is not None
+        if classes.prior is None or classes.prior.shape[-1] < whole:
+            return classes.raw.new_zeros(1, classes.mask.shape[1], head.hidden + 1, OUTPUTS)
+        return classes.prior[..., objectness:].unflatten(-1, (head.hidden + 1, OUTPUTS))
+
+    def _closed_form_sizes(self) -> tuple[int, int]:
+        """Numbers of closed-form weights of a class: those of objectness, and all."""
+        objectness, head = self.rpn.cell_features + 1, self.box_quality
+        fitted = head is not None and self.config.box_quality.fitted
+        return objectness, objectness + ((head.hidden + 1) * OUTPUTS if head is not None and fitted else 0)
 
     def _thin(self, proposals: Proposals) -> Proposals:
         """The proposals that are worth describing; where classes have their own, all."""
@@ -361,7 +428,7 @@ class TENET(nn.Module):
             raise InputError(
                 f"targets: expected one for each of the {len(images)} pictures, got {len(targets)}"
             )
-        classes.check(len(images), self.encoder.d, self.rpn.cell_features)
+        classes.check(len(images), self.encoder.d, self._closed_form_sizes())
         for target in targets:
             if not isinstance(target, QueryTarget):
                 raise InputError(f"targets: expected QueryTarget, got {type(target).__name__}")

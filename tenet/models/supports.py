@@ -60,7 +60,8 @@ class SupportFeatures(NamedTuple):
 
     psi_rpn (E, K, Z, d), psi (E, K, Z, d), phi (E, K, Z, 2d, S, S), raw (E, K, Z, c or 0)
     mask    (E, K, Z) bool, real shots
-    prior   (E, K, q + 1) closed-form objectness, or None
+    prior   (E, K, w) what the shots taught in closed form: q + 1 weights of objectness and, of a detector
+            that fits boxes, those of the box fit; or None
     """
 
     psi_rpn: Tensor
@@ -70,7 +71,7 @@ class SupportFeatures(NamedTuple):
     mask: Tensor
     prior: Tensor | None = None
 
-    def check(self, pictures: int, d: int, cell_features: int) -> None:
+    def check(self, pictures: int, d: int, closed_form: tuple[int, ...]) -> None:
         """Refuse features of another number of pictures, or of another model."""
         if len(self.mask) not in (1, pictures):
             raise InputError(
@@ -81,9 +82,10 @@ class SupportFeatures(NamedTuple):
                 f"classes: expected features of d = {d} channels, got {self.psi.shape[-1]}; "
                 "they were made by another model, register the class anew"
             )
-        if self.prior is not None and self.prior.shape[1:] != (self.mask.shape[1], cell_features + 1):
+        allowed = [(self.mask.shape[1], size) for size in closed_form]
+        if self.prior is not None and tuple(self.prior.shape[1:]) not in allowed:
             raise InputError(
-                f"classes: expected closed-form weights of shape ({self.mask.shape[1]}, {cell_features + 1}) "
+                f"classes: expected closed-form weights of shape {' or '.join(map(str, allowed))} "
                 f"for each picture, got {tuple(self.prior.shape[1:])}; register the class anew"
             )
 
@@ -118,12 +120,15 @@ def stack_classes(classes: list[ClassFeatures]) -> SupportFeatures:
 
 
 def _stack_priors(classes: list[ClassFeatures]) -> Tensor | None:
-    """Closed-form weights (1, K, q + 1); a class without them gets zeros, which add nothing."""
+    """Closed-form weights (1, K, w); what a class lacks is zero, which adds nothing."""
     known = [c.objectness for c in classes if c.objectness is not None]
     if not known:
         return None
-    rows = [np.zeros_like(known[0]) if c.objectness is None else c.objectness for c in classes]
-    return torch.from_numpy(np.stack(rows)[None])
+    rows = np.zeros((1, len(classes), max(len(each) for each in known)), np.float32)
+    for row, each in zip(rows[0], classes, strict=True):
+        if each.objectness is not None:
+            row[: len(each.objectness)] = each.objectness
+    return torch.from_numpy(rows)
 
 
 def masked_mean(x: Tensor, mask: Tensor) -> Tensor:

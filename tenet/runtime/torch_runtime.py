@@ -144,7 +144,9 @@ class TorchRuntime:
                 boxes = ranked_boxes(cells[number], weights)
                 alike = self.detector.looks_alike(images[number], boxes, features)
                 ranks[row] = covering_rank(boxes, alike, scene.boxes[place])
-        return self._fit(list(zip(cells, (scene.boxes for scene in scenes), strict=True))), ranks
+        shown = [scene.boxes for scene in scenes]
+        objectness = self._fit(list(zip(cells, shown, strict=True)))
+        return torch.cat([objectness, self.detector.fit_boxes(images, shown)]), ranks
 
     def _fit(self, pairs: list[tuple[Cells, Tensor]]) -> Tensor:
         return fit_cells(

@@ -131,7 +131,7 @@ def test_quality_counts_the_background_beside_an_ignored_object() -> None:
 
     def gradient(ignored: list[float]) -> torch.Tensor:
         logits = torch.zeros(3, 2, requires_grad=True)
-        refined = Refined(boxes, torch.zeros(3, 4), logits, boxes)
+        refined = Refined(boxes, torch.zeros(3, 4), logits, boxes, torch.zeros(3, 1))
         target = make_target([[0, 0, 10, 10], ignored], [0, 0], [False, True])
         quality_loss([refined], target)["quality_iou"].backward()
         assert logits.grad is not None
