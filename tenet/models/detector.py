@@ -88,12 +88,7 @@ class TENET(nn.Module):
         classes.check(len(images), self.encoder.d, self._closed_form_sizes())
         if not images:
             return []
-        output = self.rpn(
-            [image.pyramid for image in images],
-            classes.psi_rpn,
-            classes.mask,
-            self._objectness_weights(classes),
-        )
+        output = self._search(images, classes)
         proposals = self._propose(output, images)
         proposals = self._refine(images, proposals)
         placed = None
@@ -112,12 +107,7 @@ class TENET(nn.Module):
         """The parts of the loss for pictures and classes that are encoded already."""
         self._check_targets(images, classes, targets)
         head, rpn = self.config.head, self.config.rpn
-        output = self.rpn(
-            [image.pyramid for image in images],
-            classes.psi_rpn,
-            classes.mask,
-            self._objectness_weights(classes),
-        )
+        output = self._search(images, classes)
         judge = None
         if output.shared is not None:
             judge = partial(self.rpn.judge, output.shared, classes.psi_rpn, classes.mask)
@@ -256,6 +246,15 @@ class TENET(nn.Module):
 
     # Stages of the figure ---------------------------------------------------------------------------
 
+    def _search(self, images: list[EncodedImage], classes: SupportFeatures) -> RPNOutput:
+        weights = None
+        if classes.prior is not None:
+            weights = classes.prior[..., : self._closed_form_sizes()[0]]  # the part that is objectness
+        found: RPNOutput = self.rpn(
+            [image.pyramid for image in images], classes.psi_rpn, classes.mask, weights
+        )
+        return found
+
     def _propose(self, output: RPNOutput, images: list[EncodedImage]) -> Proposals:
         rpn = self.config.rpn
         stage = 0 if self.training else 1
@@ -304,10 +303,6 @@ class TENET(nn.Module):
             boxes.append(placed)
             values.append(value)
         return proposals._replace(boxes=torch.stack(moved), quality=torch.stack(values)), torch.stack(boxes)
-
-    def _objectness_weights(self, classes: SupportFeatures) -> Tensor | None:
-        """The part of the closed form that is objectness, (E, K, q + 1)."""
-        return None if classes.prior is None else classes.prior[..., : self._closed_form_sizes()[0]]
 
     def _box_weights(self, classes: SupportFeatures) -> Tensor:
         """The part of the closed form that is the box fit; zeros where a class has none."""
