@@ -27,6 +27,8 @@ LEAST_WEIGHT = 0.002
 """A point of the curve stands for at least this share of all right boxes' weight."""
 MOST_ALARMS = 0.02
 """False alarms for each class that a picture does not show: one in fifty such looks."""
+AS_GOOD = 0.01
+"""A difference of F1 for which nobody would look at more wrong boxes."""
 BINS = np.linspace(0, 1, 11)
 
 
@@ -68,13 +70,13 @@ def isotonic(x: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats]:
 
 
 def best_threshold(trials: Sequence[Trial], curve: Calibration) -> float:
-    """The probability, in steps of 0.05, with the best mean F1 over trials among those with at most
-    `MOST_ALARMS`; the one with the fewest alarms where all have more."""
+    """The highest probability, in steps of 0.05, whose mean F1 over trials is within `AS_GOOD` of the best
+    among those with at most `MOST_ALARMS`; the one with the fewest alarms where all have more."""
     told = calibrated(trials, curve)
     levels = np.round(np.arange(0.05, 0.95, 0.05), 2)
     quiet = [level for level in levels if false_alarms(told, level) <= MOST_ALARMS] or [levels[-1]]
     means = [np.mean([f1(trial, trial.confidence >= level) for trial in told]) for level in quiet]
-    return float(quiet[int(np.argmax(means))])
+    return float(max(level for level, mean in zip(quiet, means, strict=True) if mean >= max(means) - AS_GOOD))
 
 
 def calibrated(trials: Sequence[Trial], curve: Calibration) -> list[Trial]:
