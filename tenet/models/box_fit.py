@@ -73,7 +73,8 @@ def correct(
     missed = hidden @ weights[:, :-1] + weights[:, -1:]  # (K, P, 5)
     moved = deltas + missed[..., 1:]
     boxes = clip_boxes(decode_boxes(moved, given.expand_as(moved), DELTA_SCALES), size)
-    value = (logits + missed[..., :1]).sigmoid().prod(-1).clamp(min=1e-12).sqrt()
+    # Shots may lower what a box is worth, but not raise it: that would also raise it where nothing is.
+    value = (logits + missed[..., :1].clamp(max=0)).sigmoid().prod(-1).clamp(min=1e-12).sqrt()
     return boxes, value
 
 

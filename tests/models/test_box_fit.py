@@ -53,12 +53,17 @@ def test_an_error_of_the_class_is_learned(shots: int) -> None:
     assert after > before
 
 
-def test_too_much_doubt_is_corrected() -> None:
-    shots = [SHOT, SHOT + 9, SHOT - 9]
-    weights = fit_boxes([(one_pass(shot, torch.zeros(4), -2.0), shot) for shot in shots], 3)
-    test = one_pass(SHOT + 3, torch.zeros(4), -2.0)
+@pytest.mark.parametrize(("logit", "error"), [(3.0, 4.0), (-2.0, 0.0)])
+def test_too_much_trust_is_corrected_but_not_too_much_doubt(logit: float, error: float) -> None:
+    """Boxes that are half off while the head is sure of them; and right ones that it doubts."""
+    shots, wrong = [SHOT, SHOT + 9, SHOT - 9], torch.full((4,), error)
+    weights = fit_boxes([(one_pass(shot, wrong, logit), shot) for shot in shots], 3)
+    test = one_pass(SHOT + 3, wrong, logit)
     _, value = correct(test, weights[None], (1, len(test.given)), SIZE)
-    assert (value[0] > quality(test)).all()
+    if logit > 0:
+        assert (value[0] < quality(test)).all()
+    else:
+        torch.testing.assert_close(value[0], quality(test))
 
 
 def test_no_weights_change_nothing() -> None:
