@@ -123,6 +123,13 @@ def test_the_threshold_is_where_f1_is_best() -> None:
     assert f1(trial, trial.confidence >= threshold) == 1
 
 
+def test_of_thresholds_that_are_as_good_the_highest_is_taken() -> None:
+    """One right box in a hundred is not worth a lower threshold; ten are."""
+    for low, threshold in ((1, 0.9), (10, 0.35)):
+        trial = make_trial([0.91] * 100 + [0.36] * low, [True] * (100 + low))
+        assert best_threshold([trial], Calibration()) == threshold
+
+
 def test_false_alarms_are_counted_where_the_class_is_absent() -> None:
     trial = make_trial([0.9, 0.8, 0.2], [True, False, False], [False, True, True])
     assert false_alarms([trial], 0.5) == 0.1

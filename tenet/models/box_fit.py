@@ -15,7 +15,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from tenet.models.box_quality import DELTA_SCALES, Refined
+from tenet.models.box_quality import DELTA_SCALES, BoxQualityHead, Cells, Refined
+from tenet.models.supports import SupportFeatures
 from tenet.ops import box_iou, clip_boxes, decode_boxes, encode_boxes
 
 OUTPUTS = 5
@@ -42,6 +43,19 @@ def boxes_around(shot: Tensor, size: tuple[int, int]) -> Tensor:
     return boxes[(boxes[:, 2:] - boxes[:, :2] >= 1).all(1)]
 
 
+def lessons_around(
+    head: BoxQualityHead, cells: Cells, size: tuple[int, int], shots: Tensor
+) -> list[tuple[Refined, Tensor]]:
+    """What the head makes of boxes around shots (G, 4) of one picture, in all its passes and one more."""
+    lessons: list[tuple[Refined, Tensor]] = []
+    for shot in shots:
+        given = boxes_around(shot, size)
+        for _ in range(head.passes + 1):
+            lessons.append((head.refine(cells, given, size), shot))
+            given = lessons[-1][0].boxes
+    return lessons
+
+
 def fit_boxes(lessons: Sequence[tuple[Refined, Tensor]], shots: int) -> Tensor:
     """Passes over boxes around `shots` shots, each with its shot (4,) → weights (c + 1, 5), the constant
     last."""
@@ -59,6 +73,14 @@ def fit_boxes(lessons: Sequence[tuple[Refined, Tensor]], shots: int) -> Tensor:
         1,
     )
     return torch.cat([weights[:-1] / scale, weights[-1:]])
+
+
+def box_weights(classes: SupportFeatures, sizes: tuple[int, int], hidden: int) -> Tensor:
+    """Weights (E or 1, K, c + 1, 5) of classes whose closed form has `sizes`: of objectness, and in all;
+    zeros where they have no box fit."""
+    if classes.prior is None or classes.prior.shape[-1] < sizes[1]:
+        return classes.raw.new_zeros(1, classes.mask.shape[1], hidden + 1, OUTPUTS)
+    return classes.prior[..., sizes[0] :].unflatten(-1, (hidden + 1, OUTPUTS))
 
 
 def correct(

@@ -8,13 +8,13 @@ from functools import partial
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tenet.config import ModelConfig
 from tenet.errors import ConfigError, InputError
-from tenet.models.box_fit import OUTPUTS, boxes_around, correct, fit_boxes
+from tenet.models.box_fit import OUTPUTS, box_weights, correct, fit_boxes, lessons_around
 from tenet.models.box_quality import DELTA_SCALES, BoxQualityHead, Refined, quality
+from tenet.models.box_quality import Cells as QualityCells
 from tenet.models.common_objectness import common_loss
 from tenet.models.cosine_prior import CosinePrior
 from tenet.models.encoder import EncodingNetwork, Maps, RegionFeatures
@@ -30,10 +30,10 @@ from tenet.models.losses import (
 from tenet.models.multi_relation import MultiRelationHead
 from tenet.models.neck import PyramidNeck, SingleLevel
 from tenet.models.objectness import NEGATIVE_IOU, Cells, cell_statistics, fit_cells
-from tenet.models.proposals import Filter, Proposals, best_proposals, pad_rows
+from tenet.models.proposals import Filter, Proposals, best_proposals, pad_rows, score
 from tenet.models.relation_head import Described, Relation, TransformerRelationHead
 from tenet.models.rpn import RPNOutput, TenetRPN, propose
-from tenet.models.supports import SupportFeatures, Supports
+from tenet.models.supports import SupportFeatures, Supports, most_alike
 from tenet.models.targets import QueryTarget, best_iou
 from tenet.ops import clip_boxes, decode_boxes, nms
 from tenet.structures import Detections
@@ -90,15 +90,12 @@ class TENET(nn.Module):
             return []
         output = self._search(images, classes)
         proposals = self._propose(output, images)
-        proposals = self._refine(images, proposals)
-        placed = None
-        if self.box_quality is not None and self.config.box_quality.fitted:
-            proposals, placed = self._place(images, proposals, classes)
+        proposals, placed = self._refine(images, proposals, classes)
         regions = self._describe(images, proposals.boxes)
         relation = self._relate(regions, classes)
         boxes = decode_boxes(relation.deltas, proposals.boxes, DELTA_SCALES) if placed is None else placed
-        scores = self._score(relation.logits, proposals)
-        shots = self._best_shots(regions, classes)
+        scores = score(relation.logits, proposals, self.config.head)
+        shots = most_alike(regions.phi, classes)
         return [self._select(boxes[e], scores[e], shots[e], images[e].maps.size) for e in range(len(images))]
 
     def losses(
@@ -199,14 +196,11 @@ class TENET(nn.Module):
         head = self.box_quality
         if head is None or not self.config.box_quality.fitted:
             return boxes[0].new_zeros(0)
-        lessons = []
-        for image, own in zip(images, boxes, strict=True):
-            cells, size = head.prepare(image.pyramid), image.maps.size
-            for shot in own:
-                given = boxes_around(shot, size)
-                for _ in range(head.passes + 1):
-                    lessons.append((head.refine(cells, given, size), shot))
-                    given = lessons[-1][0].boxes
+        lessons = [
+            lesson
+            for image, own in zip(images, boxes, strict=True)
+            for lesson in lessons_around(head, head.prepare(image.pyramid), image.maps.size, own)
+        ]
         return fit_boxes(lessons, sum(len(own) for own in boxes)).flatten()
 
     def fit_background(
@@ -268,49 +262,45 @@ class TENET(nn.Module):
         """Whether all classes are compared with the same regions (K' = 1)."""
         return self.config.head.regions == "union" or self.config.rpn.conditioning == "none"
 
-    def _refine(self, images: list[EncodedImage], proposals: Proposals) -> Proposals:
-        """Each proposal moved by the box-quality head, with its value, and the best of them kept.
+    def _refine(
+        self, images: list[EncodedImage], proposals: Proposals, classes: SupportFeatures
+    ) -> tuple[Proposals, Tensor | None]:
+        """Each proposal moved by the box-quality head, with its value, and the best of them kept; then, where
+        boxes are fitted, one pass more: quality (E, K, P) and boxes (E, K, P, 4) as each class corrects them.
 
         Boxes that are moved onto the same object lie on each other: after each pass they are thinned out, so
         that the next has fewer to look at.
         """
-        if self.box_quality is None:
-            return self._thin(proposals)
-        maps = [self.box_quality.prepare(image.pyramid) for image in images]
-        for _ in range(self.box_quality.passes):
-            moved, value = [], []
-            for image, levels, boxes in zip(images, maps, proposals.boxes, strict=True):
-                refined = self.box_quality.refine(levels, boxes.flatten(0, 1), image.maps.size)
-                moved.append(refined.boxes.unflatten(0, boxes.shape[:2]))
-                value.append(quality(refined).unflatten(0, boxes.shape[:2]))
-            proposals = self._thin(proposals._replace(boxes=torch.stack(moved), quality=torch.stack(value)))
-        return proposals
-
-    def _place(
-        self, images: list[EncodedImage], proposals: Proposals, classes: SupportFeatures
-    ) -> tuple[Proposals, Tensor]:
-        """One pass more, corrected by each class: proposals as all classes see them, with quality (E, K, P),
-        and the boxes (E, K, P, 4) of each."""
         head = self.box_quality
-        assert head is not None
-        weights = self._box_weights(classes)  # (E or 1, K, c + 1, 5)
-        lead, moved, boxes, values = proposals.boxes.shape[1:3], [], [], []
-        for e, (image, own) in enumerate(zip(images, proposals.boxes, strict=True)):
-            size = image.maps.size
-            refined = head.refine(head.prepare(image.pyramid), own.flatten(0, 1), size)
-            placed, value = correct(refined, weights[e % len(weights)], (lead[0], lead[1]), size)
-            moved.append(refined.boxes.unflatten(0, lead))
-            boxes.append(placed)
-            values.append(value)
-        return proposals._replace(boxes=torch.stack(moved), quality=torch.stack(values)), torch.stack(boxes)
+        if head is None:
+            return self._thin(proposals), None
+        maps = [head.prepare(image.pyramid) for image in images]
+        for _ in range(head.passes):
+            passes, lead = self._pass(head, images, maps, proposals), proposals.boxes.shape[1:3]
+            moved = torch.stack([refined.boxes.unflatten(0, lead) for refined in passes])
+            value = torch.stack([quality(refined).unflatten(0, lead) for refined in passes])
+            proposals = self._thin(proposals._replace(boxes=moved, quality=value))
+        if not self.config.box_quality.fitted:
+            return proposals, None
+        passes, lead = self._pass(head, images, maps, proposals), proposals.boxes.shape[1:3]
+        weights = box_weights(classes, self._closed_form_sizes(), head.hidden)  # (E or 1, K, c + 1, 5)
+        placed = [
+            correct(refined, weights[e % len(weights)], (lead[0], lead[1]), images[e].maps.size)
+            for e, refined in enumerate(passes)
+        ]
+        boxes, value = (torch.stack(part) for part in zip(*placed, strict=True))
+        moved = torch.stack([refined.boxes.unflatten(0, lead) for refined in passes])
+        return proposals._replace(boxes=moved, quality=value), boxes
 
-    def _box_weights(self, classes: SupportFeatures) -> Tensor:
-        """The part of the closed form that is the box fit; zeros where a class has none."""
-        head, (objectness, whole) = self.box_quality, self._closed_form_sizes()
-        assert head is not None
-        if classes.prior is None or classes.prior.shape[-1] < whole:
-            return classes.raw.new_zeros(1, classes.mask.shape[1], head.hidden + 1, OUTPUTS)
-        return classes.prior[..., objectness:].unflatten(-1, (head.hidden + 1, OUTPUTS))
+    @staticmethod
+    def _pass(
+        head: BoxQualityHead, images: list[EncodedImage], maps: list[QualityCells], proposals: Proposals
+    ) -> list[Refined]:
+        """One pass of the box-quality head over every picture's proposals."""
+        return [
+            head.refine(levels, own.flatten(0, 1), image.maps.size)
+            for image, levels, own in zip(images, maps, proposals.boxes, strict=True)
+        ]
 
     def _closed_form_sizes(self) -> tuple[int, int]:
         """Numbers of closed-form weights of a class: those of objectness, and all."""
@@ -351,25 +341,6 @@ class TENET(nn.Module):
             return relation
         weight = 1.0 if self.training else self.config.head.relation_weight
         return relation._replace(logits=weight * relation.logits + prior)
-
-    def _score(self, logits: Tensor, proposals: Proposals) -> Tensor:
-        """(E, K, P) in [0, 1]; padding scores 0."""
-        head = self.config.head
-        if head.competing:
-            background = torch.zeros_like(logits[:, :1])
-            match = torch.cat([background, logits], 1).softmax(1)[:, 1:]
-        else:
-            match = logits.sigmoid()
-        factor = proposals.objectness.sigmoid() ** head.objectness_power
-        return match * factor * proposals.quality**head.quality_power * proposals.mask
-
-    @staticmethod
-    def _best_shots(regions: RegionFeatures, classes: SupportFeatures) -> Tensor:
-        """The shot that is most alike each region, by the cosine of their average C5 features: (E, K, P)."""
-        own = F.normalize(regions.phi.mean((-1, -2)), dim=-1)
-        shots = F.normalize(classes.phi.mean((-1, -2)), dim=-1)
-        cosine = (own @ shots.mT).masked_fill(~classes.mask.unsqueeze(-2), -torch.inf)
-        return cosine.argmax(-1)
 
     def _select(self, boxes: Tensor, scores: Tensor, shots: Tensor, size: tuple[int, int]) -> Detections:
         """Threshold, NMS within each class, the best of all: (K, P, …) → one picture's detections."""

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from tenet.config import HeadConfig
 from tenet.ops import clip_boxes, nms
 
 
@@ -75,3 +76,14 @@ def pad_rows(items: list[Tensor], value: float = 0.0) -> tuple[Tensor, Tensor]:
         padded[i, : len(item)] = item
         mask[i, : len(item)] = True
     return padded, mask
+
+
+def score(logits: Tensor, proposals: Proposals, head: HeadConfig) -> Tensor:
+    """Log-odds (E, K, P) of the classes, objectness and quality as one number in [0, 1]; padding scores 0."""
+    if head.competing:
+        background = torch.zeros_like(logits[:, :1])
+        match = torch.cat([background, logits], 1).softmax(1)[:, 1:]
+    else:
+        match = logits.sigmoid()
+    factor = proposals.objectness.sigmoid() ** head.objectness_power
+    return match * factor * proposals.quality**head.quality_power * proposals.mask

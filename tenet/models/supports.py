@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from tenet.errors import InputError
@@ -135,3 +136,12 @@ def masked_mean(x: Tensor, mask: Tensor) -> Tensor:
     """Mean over the shots that are real: (…, Z, c) and (…, Z) → (…, c)."""
     weight = mask.to(x.dtype).unsqueeze(-1)
     return (x * weight).sum(-2) / weight.sum(-2).clamp(min=1)
+
+
+def most_alike(phi: Tensor, classes: SupportFeatures) -> Tensor:
+    """The shot that is most alike each region (E, K', P, 2d, S, S), by the cosine of average C5 features:
+    (E, K, P)."""
+    own = F.normalize(phi.mean((-1, -2)), dim=-1)
+    shots = F.normalize(classes.phi.mean((-1, -2)), dim=-1)
+    cosine = (own @ shots.mT).masked_fill(~classes.mask.unsqueeze(-2), -torch.inf)
+    return cosine.argmax(-1)

@@ -1,9 +1,9 @@
 """From trials to a calibration: how often a box of a score is right, and from which score it is shown.
 
 The curve is the isotonic regression of right on score (the best rising curve; pool adjacent violators),
-every set with the same weight, made of a few points. The threshold is the probability at which the mean
-F1 over the sets is best, among those with few false alarms: people mind most what is found where there is
-nothing.
+every set with the same weight, made of a few points. The threshold is the highest probability at which the
+mean F1 over the sets is nearly the best, among those with few false alarms: people mind most what is found
+where there is nothing.
 
 A curve that is shown on the boxes that made it flatters itself. `judge_calibration` judges every set, and so
 its classes, by a curve that the other sets made; a single set is judged half by half of its pictures. What

@@ -12,8 +12,8 @@ from tenet.config import BoxQualityConfig, HeadConfig, ModelConfig
 from tenet.errors import ConfigError, InputError, WeightsError
 from tenet.models.build import build_detector
 from tenet.models.detector import TENET
-from tenet.models.proposals import Proposals
-from tenet.models.supports import SupportFeatures, Supports, stack_classes
+from tenet.models.proposals import Proposals, score
+from tenet.models.supports import SupportFeatures, Supports, most_alike, stack_classes
 from tenet.ops import box_iou
 from tenet.presets import ANCESTORS, tenet_lite
 from tenet.structures import Detections
@@ -120,7 +120,7 @@ def test_the_best_shot_is_named() -> None:
         image = detector.encode_images([scene])
         classes = detector.encode_supports(Supports(crops, boxes, supports.rows))
         regions = detector._describe(image, torch.tensor([[[[0.0, 0, 128, 96], [1, 1, 127, 94]]]]))
-        assert detector._best_shots(regions, classes).tolist() == [[[2, 2]]]
+        assert most_alike(regions.phi, classes).tolist() == [[[2, 2]]]
 
 
 def test_saved_classes_detect_as_fresh_ones() -> None:
@@ -234,9 +234,9 @@ def test_competing_classes_share_one_probability() -> None:
     whole = Proposals(
         torch.zeros(1, 1, 4, 4), torch.full((1, 3, 4), 50.0), torch.ones(1, 1, 4), torch.ones(1, 1, 4) > 0
     )
-    scores = detector._score(logits, whole)
+    scores = score(logits, whole, detector.config.head)
     assert (scores.sum(1) < 1).all()
-    alone = detector._score(logits[:, :1], whole._replace(objectness=whole.objectness[:, :1]))
+    alone = score(logits[:, :1], whole._replace(objectness=whole.objectness[:, :1]), detector.config.head)
     assert torch.allclose(alone, logits[:, :1].sigmoid(), atol=1e-5)  # one class against the background
     assert (scores[:, :1] <= alone + 1e-6).all()
 
@@ -249,7 +249,7 @@ def test_objectness_and_quality_multiply_the_score() -> None:
         torch.tensor([[[1.0, 0.25]]]),
         torch.tensor([[[True, False]]]),
     )
-    scores = detector._score(torch.zeros(1, 1, 2), proposals)
+    scores = score(torch.zeros(1, 1, 2), proposals, detector.config.head)
     assert torch.allclose(scores[0, 0], torch.tensor([0.5 * 0.5**0.25, 0.0]))
 
 
