@@ -303,6 +303,9 @@ class HeadConfig:
     learned part starts at zero beside it."""
     competing: bool = False
     """Beyond the paper: a softmax over the classes and a background, instead of one score each."""
+    in_place: float = 0.0
+    """Beyond the paper: between competing classes the cosine of shots in their own pictures counts this much,
+    that of the cut-out shots the rest (`tenet.models.rivals`)."""
     regions: str = "per_class"
     """`per_class`: each class is compared with its own proposals. `union`: with all of them, which
     are then encoded once."""
@@ -345,6 +348,7 @@ class HeadConfig:
         if self.kind == "none" and not self.cosine_prior:
             raise ConfigError("head.kind = none leaves nothing to score with; set head.cosine_prior = true")
         _between("head.relation_weight", self.relation_weight, 0, 1)
+        _between("head.in_place", self.in_place, 0, 1)
         if self.competing and self.regions != "union":
             raise ConfigError(
                 "head.competing compares every region with every class; set head.regions = union"

@@ -175,6 +175,7 @@ def tenet_lite(encoder: str) -> ModelConfig:
             attention_score=True,
             cosine_prior=True,
             competing=True,
+            in_place=0.7,
             regions="union",
             spatial_size=5,
             described=64,

@@ -107,6 +107,9 @@ class TrainConfig(OptimConfig):
 
     start: str = ""
     """A shipped model, a run or a checkpoint to start from; parts of the same name and shape are taken."""
+    learn: str = "all"
+    """all, or boxes: only what knows no class, the neck, the RPN's common part and box quality, from every
+    object of the queries. A step costs a third; a start for a run that learns all."""
     save_every: int = 1000
     """Iterations between checkpoints."""
     keep: int = 3
@@ -132,6 +135,7 @@ class TrainConfig(OptimConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        _one_of("train.learn", self.learn, ("all", "boxes"))
         _positive("train", self, ("save_every", "keep", "log_every", "cache_views", "shot_views"))
 
 

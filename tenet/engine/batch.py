@@ -67,6 +67,14 @@ def episode_losses(detector: TENET, episodes: Sequence[Episode]) -> Losses:
     return losses
 
 
+def episode_box_losses(detector: TENET, episodes: Sequence[Episode]) -> Losses:
+    """The parts that know no class, from the queries' pixels."""
+    device = next(detector.parameters()).device
+    images = detector.encode_images([to_picture(episode.query, device) for episode in episodes])
+    targets = [to_target(episode.boxes, episode.ways, episode.ignore, device) for episode in episodes]
+    return detector.box_losses(images, targets)
+
+
 def to_picture(pixels: NDArray[np.uint8], device: torch.device | str) -> Tensor:
     """(H, W, 3) uint8 → (3, H, W) float, values in 0…255."""
     return torch.from_numpy(pixels).to(device).permute(2, 0, 1).float()

@@ -34,13 +34,14 @@ class CachedEpisode:
 class CachedEpisodes:
     """`source[number]` is the episode that `cache.views[number]` is in pixels."""
 
-    def __init__(self, cache: FeatureCache) -> None:
-        self.cache = cache
+    def __init__(self, cache: FeatureCache, with_shots: bool = True) -> None:
+        self.cache, self.with_shots = cache, with_shots
 
     def __getitem__(self, index: int) -> CachedEpisode:
         views = self.cache.views
         plan = views.plan(index)
-        shots, mask = [self.cache[view] for shots in plan.shots for view in shots], views.mask(plan)
+        wanted = plan.shots if self.with_shots else []
+        shots, mask = [self.cache[view] for shots in wanted for view in shots], views.mask(plan)
         if plan.query is None:
             drawn = views.query(index, plan)
             target = to_target(drawn.boxes, ways_of(drawn.labels, plan.labels), drawn.ignore)
@@ -53,12 +54,23 @@ class CachedEpisodes:
 def cached_losses(detector: TENET, episodes: Sequence[CachedEpisode]) -> Losses:
     """The parts of the loss of a few episodes, from cached maps."""
     device = next(detector.parameters()).device
-    images = [_query(detector, episode, device) for episode in episodes]
+    images, targets = _queries(detector, episodes, device)
     shots = [shot for episode in episodes for shot in episode.shots]
     rows = number_shots([episode.mask for episode in episodes]).to(device)
     classes = detector.group_shots(_shot_features(detector, shots, device), rows)
-    targets = [QueryTarget(*(part.to(device) for part in episode.target)) for episode in episodes]
     return detector.losses(images, classes, targets)
+
+
+def cached_box_losses(detector: TENET, episodes: Sequence[CachedEpisode]) -> Losses:
+    """The parts that know no class, from the queries' cached maps."""
+    return detector.box_losses(*_queries(detector, episodes, next(detector.parameters()).device))
+
+
+def _queries(
+    detector: TENET, episodes: Sequence[CachedEpisode], device: torch.device
+) -> tuple[list[EncodedImage], list[QueryTarget]]:
+    images = [_query(detector, episode, device) for episode in episodes]
+    return images, [QueryTarget(*(part.to(device) for part in episode.target)) for episode in episodes]
 
 
 def _query(detector: TENET, episode: CachedEpisode, device: torch.device) -> EncodedImage:

@@ -62,7 +62,12 @@ def finetune_job(detector: TENET, recipe: Recipe, dataset: Dataset, shots: ShotL
     )
     # Reading a few dozen pictures' maps back costs nothing, encoding them in each step does.
     train = replace(
-        recipe.train, cache=recipe.model.encoder.frozen, cache_queries=True, cache_views=4, shot_views=2
+        recipe.train,
+        learn="all",
+        cache=recipe.model.encoder.frozen,
+        cache_queries=True,
+        cache_views=4,
+        shot_views=2,
     )
     return make_job(detector, recipe.finetune, train, source, options)
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tenet.data.episodes import EpisodeSource
-from tenet.engine.batch import episode_losses
-from tenet.engine.cached_episodes import CachedEpisodes, cached_losses
+from tenet.engine.batch import episode_box_losses, episode_losses
+from tenet.engine.cached_episodes import CachedEpisodes, cached_box_losses, cached_losses
 from tenet.engine.distributed import World, barrier
 from tenet.engine.feature_cache import FeatureCache, shards_with_bar
 from tenet.engine.locks import locked
 from tenet.engine.loop import Job
 from tenet.engine.view_episodes import ViewEpisodes
-from tenet.models.detector import TENET
+from tenet.models.detector import BOX_PARTS, TENET
 from tenet.recipe import OptimConfig, TrainConfig
 
 
@@ -34,12 +34,16 @@ def make_job(
 ) -> Job:
     """A job over `source`: from pixels, or from the cache (filled first) with `train.cache`."""
     failures, world = options.out / "failed", options.world
+    boxes_only = train.learn == "boxes"
+    if boxes_only:
+        for name, parameter in detector.named_parameters():
+            parameter.requires_grad_(parameter.requires_grad and name.startswith(BOX_PARTS))
     if not train.cache:
         return Job(
             detector,
             plan,
             source,
-            episode_losses,
+            episode_box_losses if boxes_only else episode_losses,
             source.__getitem__,
             failures,
             source.seed,
@@ -52,8 +56,8 @@ def make_job(
     return Job(
         detector,
         plan,
-        CachedEpisodes(cache),
-        cached_losses,
+        CachedEpisodes(cache, with_shots=not boxes_only),
+        cached_box_losses if boxes_only else cached_losses,
         views.__getitem__,
         failures,
         source.seed,

@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from tenet.models.box_quality import DELTA_SCALES, BoxQualityHead, Cells, Refined
-from tenet.models.supports import SupportFeatures
 from tenet.ops import box_iou, clip_boxes, decode_boxes, encode_boxes
 
 OUTPUTS = 5
@@ -73,14 +72,6 @@ def fit_boxes(lessons: Sequence[tuple[Refined, Tensor]], shots: int) -> Tensor:
         1,
     )
     return torch.cat([weights[:-1] / scale, weights[-1:]])
-
-
-def box_weights(classes: SupportFeatures, sizes: tuple[int, int], hidden: int) -> Tensor:
-    """Weights (E or 1, K, c + 1, 5) of classes whose closed form has `sizes`: of objectness, and in all;
-    zeros where they have no box fit."""
-    if classes.prior is None or classes.prior.shape[-1] < sizes[1]:
-        return classes.raw.new_zeros(1, classes.mask.shape[1], hidden + 1, OUTPUTS)
-    return classes.prior[..., sizes[0] :].unflatten(-1, (hidden + 1, OUTPUTS))
 
 
 def correct(

@@ -12,9 +12,10 @@ from torch import Tensor, nn
 
 from tenet.config import ModelConfig
 from tenet.errors import ConfigError, InputError
-from tenet.models.box_fit import OUTPUTS, box_weights, correct, fit_boxes, lessons_around
+from tenet.models.box_fit import OUTPUTS, correct, fit_boxes, lessons_around
 from tenet.models.box_quality import DELTA_SCALES, BoxQualityHead, Refined, quality
 from tenet.models.box_quality import Cells as QualityCells
+from tenet.models.closed_form import Layout
 from tenet.models.common_objectness import common_loss
 from tenet.models.cosine_prior import CosinePrior
 from tenet.models.encoder import EncodingNetwork, Maps, RegionFeatures
@@ -32,6 +33,7 @@ from tenet.models.neck import PyramidNeck, SingleLevel
 from tenet.models.objectness import NEGATIVE_IOU, Cells, cell_statistics, fit_cells
 from tenet.models.proposals import Filter, Proposals, best_proposals, pad_rows, score
 from tenet.models.relation_head import Described, Relation, TransformerRelationHead
+from tenet.models.rivals import all_known
 from tenet.models.rpn import RPNOutput, TenetRPN, propose
 from tenet.models.supports import SupportFeatures, Supports, most_alike
 from tenet.models.targets import QueryTarget, best_iou
@@ -39,6 +41,8 @@ from tenet.ops import clip_boxes, decode_boxes, nms
 from tenet.structures import Detections
 
 Losses = dict[str, Tensor]
+BOX_PARTS = ("neck.", "rpn.conv.", "rpn.common.", "rpn.deltas.", "box_quality.")
+"""Parameters that `box_losses` teach."""
 
 
 class EncodedImage(NamedTuple):
@@ -85,7 +89,7 @@ class TENET(nn.Module):
 
     def match(self, images: list[EncodedImage], classes: SupportFeatures) -> list[Detections]:
         """Every class in every picture; boxes are xyxy in pixels of the pictures that were encoded."""
-        classes.check(len(images), self.encoder.d, self._closed_form_sizes())
+        classes.check(len(images), self.encoder.d, self.closed_form.lengths)
         if not images:
             return []
         output = self._search(images, classes)
@@ -94,7 +98,8 @@ class TENET(nn.Module):
         regions = self._describe(images, proposals.boxes)
         relation = self._relate(regions, classes)
         boxes = decode_boxes(relation.deltas, proposals.boxes, DELTA_SCALES) if placed is None else placed
-        scores = score(relation.logits, proposals, self.config.head)
+        rivals = self._compare_in_place(relation.logits, regions.raw, classes)
+        scores = score(relation.logits, proposals, self.config.head, rivals)
         shots = most_alike(regions.phi, classes)
         return [self._select(boxes[e], scores[e], shots[e], images[e].maps.size) for e in range(len(images))]
 
@@ -139,6 +144,17 @@ class TENET(nn.Module):
         )
         return losses
 
+    def box_losses(self, images: list[EncodedImage], targets: list[QueryTarget]) -> Losses:
+        """The parts of the loss that know no class: common objectness, boxes and box quality."""
+        if not self.rpn.locates or self.box_quality is None:
+            raise ConfigError(
+                "train.learn: expected rpn.common and box_quality.enabled to learn boxes alone; "
+                'set them, or train.learn = "all"'
+            )
+        output = self.rpn.locate([image.pyramid for image in images])
+        boxes, mask = self._sample(self._propose(output, images), targets)
+        return common_loss(output, targets) | self._learn_quality(images, boxes, mask, targets)[1]
+
     # Encoding ---------------------------------------------------------------------------------------
 
     def encode_images(self, images: list[Tensor]) -> list[EncodedImage]:
@@ -174,8 +190,8 @@ class TENET(nn.Module):
     def fit_objectness(
         self, images: list[EncodedImage], boxes: list[Tensor], classes: SupportFeatures, bare: bool = False
     ) -> Tensor:
-        """What one class teaches in closed form, (w,), by pictures that show it at boxes (G, 4) each:
-        objectness (q + 1,), and the weights of the box fit where the detector has one.
+        """What one class teaches in closed form, (w,), by pictures that show it at boxes (G, 4) each: the
+        parts of `tenet.models.closed_form`.
 
         `bare`: the pictures are crops without surroundings; training pictures' cells are the negatives.
         """
@@ -188,20 +204,28 @@ class TENET(nn.Module):
                 f"expected pictures with at least one box each, got {len(images)} and {len(boxes)}"
             )
         cells = [self.cells(image, classes) for image in images]
-        return torch.cat([fit_cells(cells, boxes, self.rpn.background, bare), self.fit_boxes(images, boxes)])
+        objectness = fit_cells(cells, boxes, self.rpn.background, bare)
+        return torch.cat([objectness, self.learn_in_place(images, boxes)])
 
     @torch.no_grad()
-    def fit_boxes(self, images: list[EncodedImage], boxes: list[Tensor]) -> Tensor:
-        """Weights of the box fit of one class, flat; (0,) where the detector has none."""
-        head = self.box_quality
-        if head is None or not self.config.box_quality.fitted:
-            return boxes[0].new_zeros(0)
-        lessons = [
-            lesson
-            for image, own in zip(images, boxes, strict=True)
-            for lesson in lessons_around(head, head.prepare(image.pyramid), image.maps.size, own)
-        ]
-        return fit_boxes(lessons, sum(len(own) for own in boxes)).flatten()
+    def learn_in_place(self, images: list[EncodedImage], boxes: list[Tensor]) -> Tensor:
+        """The parts after objectness of what one class teaches, flat: the box fit, and how it looks."""
+        layout, parts = self.closed_form, []
+        if layout.box_fit:
+            head = self.box_quality
+            assert head is not None
+            lessons = [
+                lesson
+                for image, own in zip(images, boxes, strict=True)
+                for lesson in lessons_around(head, head.prepare(image.pyramid), image.maps.size, own)
+            ]
+            parts.append(fit_boxes(lessons, sum(len(own) for own in boxes)).flatten())
+        if layout.in_place:
+            shots = [
+                self.encoder.regions(image.maps, own).raw for image, own in zip(images, boxes, strict=True)
+            ]
+            parts.append(torch.cat(shots).mean(0))
+        return torch.cat([boxes[0].new_zeros(0), *parts])
 
     def fit_background(
         self, images: list[EncodedImage], boxes: list[Tensor], classes: SupportFeatures
@@ -241,9 +265,7 @@ class TENET(nn.Module):
     # Stages of the figure ---------------------------------------------------------------------------
 
     def _search(self, images: list[EncodedImage], classes: SupportFeatures) -> RPNOutput:
-        weights = None
-        if classes.prior is not None:
-            weights = classes.prior[..., : self._closed_form_sizes()[0]]  # the part that is objectness
+        weights = self.closed_form.take_apart(classes.prior).objectness
         found: RPNOutput = self.rpn(
             [image.pyramid for image in images], classes.psi_rpn, classes.mask, weights
         )
@@ -283,7 +305,9 @@ class TENET(nn.Module):
         if not self.config.box_quality.fitted:
             return proposals, None
         passes, lead = self._pass(head, images, maps, proposals), proposals.boxes.shape[1:3]
-        weights = box_weights(classes, self._closed_form_sizes(), head.hidden)  # (E or 1, K, c + 1, 5)
+        weights = self.closed_form.take_apart(classes.prior).box_fit  # (E or 1, K, c + 1, 5)
+        if weights is None:
+            weights = classes.raw.new_zeros(1, classes.mask.shape[1], head.hidden + 1, OUTPUTS)
         placed = [
             correct(refined, weights[e % len(weights)], (lead[0], lead[1]), images[e].maps.size)
             for e, refined in enumerate(passes)
@@ -302,11 +326,16 @@ class TENET(nn.Module):
             for image, levels, own in zip(images, maps, proposals.boxes, strict=True)
         ]
 
-    def _closed_form_sizes(self) -> tuple[int, int]:
-        """Numbers of closed-form weights of a class: those of objectness, and all."""
-        objectness, head = self.rpn.cell_features + 1, self.box_quality
+    @property
+    def closed_form(self) -> Layout:
+        """Lengths of what a class teaches in closed form."""
+        head, in_place = self.box_quality, self.config.head.in_place > 0 and self.cosine_prior is not None
         fitted = head is not None and self.config.box_quality.fitted
-        return objectness, objectness + ((head.hidden + 1) * OUTPUTS if head is not None and fitted else 0)
+        return Layout(
+            objectness=self.rpn.cell_features + 1,
+            box_fit=(head.hidden + 1) * OUTPUTS if head is not None and fitted else 0,
+            in_place=self.encoder.raw_channels if in_place else 0,
+        )
 
     def _thin(self, proposals: Proposals) -> Proposals:
         """The proposals that are worth describing; where classes have their own, all."""
@@ -341,6 +370,16 @@ class TENET(nn.Module):
             return relation
         weight = 1.0 if self.training else self.config.head.relation_weight
         return relation._replace(logits=weight * relation.logits + prior)
+
+    def _compare_in_place(self, logits: Tensor, raw: Tensor, classes: SupportFeatures) -> Tensor | None:
+        """Log-odds (E, K, P) as rivals compare them, from means (E, K', P, c) of regions; None where they
+        are the same."""
+        in_place = self.closed_form.take_apart(classes.prior).in_place
+        if self.cosine_prior is None or logits.shape[1] < 2 or in_place is None or not all_known(in_place):
+            return None
+        there = self.cosine_prior(raw, in_place.unsqueeze(2), classes.mask[..., :1])
+        here = self.cosine_prior(raw, classes.raw, classes.mask)
+        return logits + self.config.head.in_place * (there - here)
 
     def _select(self, boxes: Tensor, scores: Tensor, shots: Tensor, size: tuple[int, int]) -> Detections:
         """Threshold, NMS within each class, the best of all: (K, P, …) → one picture's detections."""
@@ -394,7 +433,7 @@ class TENET(nn.Module):
             raise InputError(
                 f"targets: expected one for each of the {len(images)} pictures, got {len(targets)}"
             )
-        classes.check(len(images), self.encoder.d, self._closed_form_sizes())
+        classes.check(len(images), self.encoder.d, self.closed_form.lengths)
         for target in targets:
             if not isinstance(target, QueryTarget):
                 raise InputError(f"targets: expected QueryTarget, got {type(target).__name__}")

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from tenet.config import HeadConfig
+from tenet.models.rivals import match_with_rivals
 from tenet.ops import clip_boxes, nms
 
 
@@ -78,9 +79,14 @@ def pad_rows(items: list[Tensor], value: float = 0.0) -> tuple[Tensor, Tensor]:
     return padded, mask
 
 
-def score(logits: Tensor, proposals: Proposals, head: HeadConfig) -> Tensor:
-    """Log-odds (E, K, P) of the classes, objectness and quality as one number in [0, 1]; padding scores 0."""
-    if head.competing:
+def score(
+    logits: Tensor, proposals: Proposals, head: HeadConfig, rivals: Tensor | None = None
+) -> Tensor:
+    """Log-odds (E, K, P) of the classes (as `rivals`, if they differ), objectness and quality as one number
+    in [0, 1]; padding scores 0."""
+    if head.competing and rivals is not None:
+        match = match_with_rivals(logits, rivals)
+    elif head.competing:
         background = torch.zeros_like(logits[:, :1])
         match = torch.cat([background, logits], 1).softmax(1)[:, 1:]
     else:

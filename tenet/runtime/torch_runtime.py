@@ -146,7 +146,7 @@ class TorchRuntime:
                 ranks[row] = covering_rank(boxes, alike, scene.boxes[place])
         shown = [scene.boxes for scene in scenes]
         objectness = self._fit(list(zip(cells, shown, strict=True)))
-        return torch.cat([objectness, self.detector.fit_boxes(images, shown)]), ranks
+        return torch.cat([objectness, self.detector.learn_in_place(images, shown)]), ranks
 
     def _fit(self, pairs: list[tuple[Cells, Tensor]]) -> Tensor:
         return fit_cells(

@@ -88,7 +88,7 @@ def test_a_class_has_its_own_boxes(fitting: TENET) -> None:
     classes = fitting.encode_supports(make_supports([[0, 1], [2]]))
     plain = fitting.match(images, classes)[0]
     weights = fitting.fit_objectness(images, [torch.tensor([[20.0, 20, 70, 60]])], classes)
-    objectness, whole = fitting._closed_form_sizes()
+    objectness, _, whole = fitting.closed_form.lengths
     assert weights.shape == (whole,)
     weights[:objectness] = 0
     fitted = fitting.match(images, classes._replace(prior=torch.stack([weights, 0 * weights])[None]))[0]
@@ -104,7 +104,7 @@ def test_a_class_has_its_own_boxes(fitting: TENET) -> None:
 def test_batch_is_single(fitting: TENET) -> None:
     pictures = [picture(96, 128), picture(64, 96, seed=4)]
     classes = fitting.encode_supports(make_supports([[0, 1], [2]]))
-    _, whole = fitting._closed_form_sizes()
+    whole = fitting.closed_form.lengths[-1]
     classes = classes._replace(
         prior=torch.randn(1, 2, whole, generator=torch.Generator().manual_seed(0)) * 0.05
     )
