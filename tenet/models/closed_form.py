@@ -44,6 +44,4 @@ class Layout(NamedTuple):
             vectors[..., end - length : end] if length and vectors.shape[-1] >= end else None
             for length, end in zip(self, self.lengths, strict=True)
         )
-        return Parts(
-            objectness, None if box_fit is None else box_fit.unflatten(-1, (-1, OUTPUTS)), in_place
-        )
+        return Parts(objectness, None if box_fit is None else box_fit.unflatten(-1, (-1, OUTPUTS)), in_place)

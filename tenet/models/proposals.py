@@ -79,9 +79,7 @@ def pad_rows(items: list[Tensor], value: float = 0.0) -> tuple[Tensor, Tensor]:
     return padded, mask
 
 
-def score(
-    logits: Tensor, proposals: Proposals, head: HeadConfig, rivals: Tensor | None = None
-) -> Tensor:
+def score(logits: Tensor, proposals: Proposals, head: HeadConfig, rivals: Tensor | None = None) -> Tensor:
     """Log-odds (E, K, P) of the classes (as `rivals`, if they differ), objectness and quality as one number
     in [0, 1]; padding scores 0."""
     if head.competing and rivals is not None:
