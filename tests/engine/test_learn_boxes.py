@@ -1,4 +1,4 @@
-"""`train.learn = "boxes"`: what knows no class learns, everything else stays, from pixels and from the cache."""
+"""`train.learn = "boxes"`: what knows no class learns, everything else stays; pixels and cache."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -36,12 +36,16 @@ def test_vectors_are_taken_apart() -> None:
     layout = Layout(3, 10, 4)
     vectors = torch.arange(17.0).expand(1, 2, 17)
     parts = layout.take_apart(vectors)
-    assert parts.objectness is not None and parts.box_fit is not None and parts.in_place is not None
+    assert parts.objectness is not None
+    assert parts.box_fit is not None
+    assert parts.in_place is not None
     assert parts.objectness[0, 0].tolist() == [0, 1, 2]
-    assert parts.box_fit.shape == (1, 2, 2, 5) and parts.box_fit[0, 0, 0, 0] == 3
+    assert parts.box_fit.shape == (1, 2, 2, 5)
+    assert parts.box_fit[0, 0, 0, 0] == 3
     assert parts.in_place[0, 1].tolist() == [13, 14, 15, 16]
     older = layout.take_apart(vectors[..., :13])
-    assert older.box_fit is not None and older.in_place is None
+    assert older.box_fit is not None
+    assert older.in_place is None
     assert Layout(3, 0, 4).take_apart(vectors[..., :7]).box_fit is None
     assert layout.take_apart(None) == (None, None, None)
 
@@ -67,7 +71,8 @@ def test_a_region_goes_to_the_class_that_it_is_like_in_place(comparing: TENET) -
     logits = torch.zeros(1, 2, 2)
     taught = classes._replace(prior=torch.stack(vectors)[None])
     rivals = comparing._compare_in_place(logits, raw, taught)
-    assert rivals is not None and rivals[0].argmax(0).tolist() == [0, 1]
+    assert rivals is not None
+    assert rivals[0].argmax(0).tolist() == [0, 1]
     bare = torch.stack([vectors[0], 0 * vectors[1]])[None]
     assert comparing._compare_in_place(logits, raw, classes._replace(prior=bare)) is None
     assert comparing._compare_in_place(logits[:, :1], raw, taught) is None
