@@ -74,7 +74,7 @@ def test_one_class_is_looked_at_at_its_working_size() -> None:
 def test_classes_of_different_sizes_are_grouped() -> None:
     small, middle, large = ([SeenSize((side, side), (640, 480))] for side in (30, 66, 300))
     views = plan_views((640, 480), [large, small, middle, small])
-    assert {view.labels for view in views} == {(0,), (1, 2, 3)}
+    assert {view.labels for view in views} == {(0, 1, 2, 3)}
     assert sorted(max(view.size) for view in views) == [SMALLEST, pytest.approx(LARGEST, abs=15)]
     assert len(plan_views((640, 480), [middle, small])) == 1
 
@@ -148,14 +148,23 @@ def test_no_more_than_the_limit_and_none_below_the_threshold() -> None:
     np.testing.assert_array_equal(combine([view], [one], ["a"], 0.0, 3).shots, [0, 1, 2])
 
 
-def test_classes_of_other_views_compete_and_are_not_reported_twice() -> None:
-    """Few classes: each view asks for all and reports its own. Many: each asks for its own alone."""
+def test_every_view_looks_for_all_and_doubles_are_reported_once() -> None:
+    """Few classes: each group's view looks for all. Many: each for its own alone. Tiles: for theirs."""
     large, small = [SeenSize((400, 400), (640, 480))], [SeenSize((50, 50), (640, 480))]
     views = plan_views((640, 480), [large, small, large])
-    assert [view.labels for view in views] == [(0, 2), (1,)]
-    assert all(view.matched == (0, 1, 2) for view in views)
-    boxes = np.array([[0, 0, 9, 9], [5, 5, 30, 30], [8, 8, 40, 40]], np.float32)
-    seen = Detections(boxes, np.array([0.9, 0.8, 0.7], np.float32), np.arange(3), np.zeros(3, np.int64))
-    assert [sorted(view.in_picture(seen)[0].labels.tolist()) for view in views] == [[0, 2], [1]]
+    assert [view.size for view in views] == [(480, 360), (960, 720)]
+    assert all(view.labels == view.matched == (0, 1, 2) for view in views)
+    twice = []
+    for view in views:
+        boxes = np.array([[64, 48, 320, 240]], np.float32) * view.size[0] / 640
+        scores = np.array([0.9 if view.size[0] == 960 else 0.8], np.float32)
+        twice.append(Detections(boxes, scores, np.ones(1, np.int64), np.zeros(1, np.int64)))
+    found = combine(views, twice, ["a", "b", "c"], 0.1, 300)
+    np.testing.assert_allclose(found.scores, [0.9])
+    np.testing.assert_allclose(found.boxes, [[64, 48, 320, 240]], atol=0.01)
+    tiny = [SeenSize((30, 30), (6400, 4800))]
+    mixed = plan_views((6400, 4800), [[SeenSize((4000, 4000), (6400, 4800))], tiny])
+    assert {view.labels for view in mixed} == {(0,), (1,)}
+    assert all(view.matched == (0, 1) for view in mixed)
     many = plan_views((640, 480), [large, small] * (MOST_RIVALS // 2 + 1))
     assert all(view.matched == view.labels for view in many)

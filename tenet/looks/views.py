@@ -1,7 +1,8 @@
 """How a picture is looked at: which part of it, at which size, for which classes.
 
 Things of very different sizes want different working sizes: classes are put into a few groups by size, and
-each group has its own views. A view's pixels are made when they are needed and dropped afterwards.
+each group has its own views. All classes compete in each, so each looks for all that need no tiles: a class of
+uneven sizes is found at the one that suits. A view's pixels are made when they are needed and dropped afterwards.
 Sizes are (width, height) in pixels; boxes are xyxy.
 """
 
@@ -25,7 +26,7 @@ ALIKE = math.sqrt(2)
 `SMALLEST` and `LARGEST`."""
 MOST_RIVALS = 32
 """Classes compete for a box. Up to so many do so in every view, also those that another view looks for: a
-stingray at a size for sharks is still no shark. With more classes, only those of a group do."""
+stingray at a size for sharks is still no shark. With more classes, each view has only those of its group."""
 ALIKE_TILED = 2.0
 """The same for classes that are looked for in tiles, by their expected side: one set of tiles costs more."""
 MOST_TILED_GROUPS = 2
@@ -116,7 +117,7 @@ def plan_views(
 ) -> list[View]:
     """The views of a picture of that size; `seen` holds, for each class, the sizes of its shots.
 
-    A class is in one group only; its views are one, or tiles and the whole picture.
+    A class is looked for in the views of all groups, or in tiles and the whole picture.
     """
     check_size(size)
     every = tuple(range(len(seen)))
@@ -136,7 +137,15 @@ def plan_views(
         views += _tiled(picture, labels, [one for label in labels for one in seen[label]])
     if len(every) > MOST_RIVALS:
         return views
-    return [view if view.labels == every else replace(view, rivals=every) for view in views]
+    # Every class competes in every view anyway: what a view finds of the other groups is kept as well.
+    whole = tuple(label for label in every if label not in cut)
+    return [_with_rivals(view, every, whole) for view in views]
+
+
+def _with_rivals(view: View, every: tuple[int, ...], whole: tuple[int, ...]) -> View:
+    """A view in which all classes compete; one of a group of `whole` classes looks for all of these."""
+    labels = whole if set(view.labels) <= set(whole) else view.labels
+    return replace(view, labels=labels, rivals=() if labels == every else every)
 
 
 def combine(
