@@ -1,8 +1,9 @@
 """How a picture is looked at: which part of it, at which size, for which classes.
 
 Things of very different sizes want different working sizes: classes are put into a few groups by size, and
-each group has its own views. All classes compete in each, so each looks for all that need no tiles: a class of
-uneven sizes is found at the one that suits. A view's pixels are made when they are needed and dropped afterwards.
+each group has its own views. All classes compete in each, so each looks for all that need no tiles: a thing
+larger or smaller than its shots is found at the size that suits. A view's pixels are made when they are needed
+and dropped afterwards.
 Sizes are (width, height) in pixels; boxes are xyxy.
 """
 
