@@ -2,7 +2,7 @@
 
 Things of very different sizes want different working sizes: classes are put into a few groups by size, and
 each group has its own views. All classes compete in each, so each looks for all that need no tiles: a thing
-larger or smaller than its shots is found at the size that suits. A view's pixels are made when they are needed
+larger or smaller than its shots is found at the size that suits. Pixels of a view are made when needed
 and dropped afterwards.
 Sizes are (width, height) in pixels; boxes are xyxy.
 """
