@@ -157,8 +157,7 @@ class ClassFeatures:
     psi        (Z, d)        high-order descriptors that the relation head compares
     phi        (Z, 2d, S, S) spatial maps from C5
     raw        (Z, c)        mean of the frozen encoder's last map, for the cosine prior
-    objectness (q,) or None  what the shots' pictures taught in closed form: objectness of this class
-                             (`tenet.models.objectness`), then how boxes sit on it (`tenet.models.box_fit`)
+    closed_form (w,) or None what the shots' pictures taught in closed form (`tenet.models.closed_form`)
     ranks      (Z,) or None  how well the detector sees each shot in its own picture: the rank, from 1, of the
                              first proposal that covers it; 0 none does, −1 the shot is a bare crop
     """
@@ -167,7 +166,7 @@ class ClassFeatures:
     psi: FloatArray
     phi: FloatArray
     raw: FloatArray
-    objectness: FloatArray | None = None
+    closed_form: FloatArray | None = None
     ranks: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
@@ -177,8 +176,8 @@ class ClassFeatures:
             raise InputError("ClassFeatures: expected at least one shot, got none; give a crop of the object")
         for name, width in (("psi_rpn", "d"), ("psi", "d"), ("raw", "c")):
             _expect(getattr(self, name), name, (shots, width))
-        if self.objectness is not None:
-            _expect(self.objectness, "objectness", ("q",))
+        if self.closed_form is not None:
+            _expect(self.closed_form, "closed_form", ("w",))
         if self.ranks is not None:
             _expect(self.ranks, "ranks", (shots,))
 

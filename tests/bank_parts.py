@@ -39,11 +39,11 @@ class RecordingRuntime(FakeRuntime):
         scenes = [shot.scene.shape for shot in shots if shot.scene is not None]
         objectness = np.array(scenes, np.float32).sum(0) if scenes else None
         ranks = features.ranks if self.told is None else np.array(self.told)
-        return replace(features, objectness=objectness, ranks=ranks)
+        return replace(features, closed_form=objectness, ranks=ranks)
 
 
 def same_features(one: ClassFeatures, other: ClassFeatures) -> bool:
-    fields = ("psi_rpn", "psi", "phi", "raw", "objectness", "ranks")
+    fields = ("psi_rpn", "psi", "phi", "raw", "closed_form", "ranks")
     pairs = [(getattr(one, field), getattr(other, field)) for field in fields]
     return all(
         (a is None) == (b is None) and (a is None or (a.dtype == b.dtype and np.array_equal(a, b)))

@@ -39,10 +39,10 @@ def make_shots(scene: bool) -> list[Shot]:
 def test_scenes_teach_what_counts_as_a_thing() -> None:
     runtime = make_runtime()
     with_scene, bare = runtime.encode_shots(make_shots(True)), runtime.encode_shots(make_shots(False))
-    assert with_scene.objectness is not None
+    assert with_scene.closed_form is not None
     assert with_scene.ranks is not None
     assert (with_scene.ranks >= 0).all()
-    assert bare.objectness is None
+    assert bare.closed_form is None
     assert bare.ranks is not None
     assert (bare.ranks == -1).all()
     assert np.array_equal(with_scene.phi, bare.phi)
@@ -54,7 +54,7 @@ def test_several_shots_of_one_scene() -> None:
     boxes = np.array([[5, 5, 40, 40], [60, 20, 100, 70]], np.float32)
     shots = [Shot(make_picture(i, 64, 64), crop_box, scene, box) for i, box in enumerate(boxes)]
     features = runtime.encode_shots(shots)
-    assert features.objectness is not None
+    assert features.closed_form is not None
     assert features.ranks is not None
     assert len(features.ranks) == 2
 

@@ -48,8 +48,9 @@ PARTS = {
     "crops": "u1",
     "scenes": "u1",
 }
-"""Large parts of a class and their types. `objectness` keeps its four bytes: it is one vector for each
-class, and the weights of a discriminant can leave the range of two."""
+"""Large parts of a class and their types. `objectness`, by its first part the name of all that a class
+teaches in closed form, keeps its four bytes: it is one vector for each class, and the weights of a
+discriminant can leave the range of two."""
 FEATURES = ("psi_rpn", "psi", "phi", "raw")
 """Parts with a row for each shot."""
 
@@ -91,13 +92,13 @@ class StoredClass:
     def features(self) -> ClassFeatures:
         """As the runtime gave them, rounded to two bytes."""
         values = {name: self.part(name).astype(np.float32) for name in FEATURES}
-        objectness = self.part("objectness").astype(np.float32) if self.objectness_size else None
+        closed_form = self.part("objectness").astype(np.float32) if self.objectness_size else None
         if not all(np.isfinite(value).all() for value in values.values()):
             raise DataError(f"{self.where}: expected finite features, got NaN or infinity; register it anew")
         ranks = self.ranks()
         places = None if ranks is None else np.array(ranks, np.int64)
         try:
-            return ClassFeatures(**values, objectness=objectness, ranks=places)
+            return ClassFeatures(**values, closed_form=closed_form, ranks=places)
         except InputError as error:
             raise DataError(f"{self.where}: {error}; register it anew") from error
 
@@ -130,12 +131,12 @@ def store(shots: Sequence[StoredShot], features: ClassFeatures) -> StoredClass:
         row["crop_bytes"], row["scene_bytes"] = len(one.crop), len(one.scene)
         row["source"] = np.frombuffer(one.source, np.uint8)
     parts = {name: _rounded(getattr(features, name), name) for name in FEATURES}
-    objectness = np.zeros(0, np.float32) if features.objectness is None else features.objectness
-    parts["objectness"] = _rounded(objectness, "objectness")
+    closed_form = np.zeros(0, np.float32) if features.closed_form is None else features.closed_form
+    parts["objectness"] = _rounded(closed_form, "objectness")
     parts["crops"] = np.frombuffer(b"".join(one.crop for one in shots), np.uint8)
     parts["scenes"] = np.frombuffer(b"".join(one.scene for one in shots), np.uint8)
     checks = np.array([checksum(parts[name]) for name in PARTS], np.uint32)
-    return StoredClass(rows, checks, len(objectness), parts.__getitem__)
+    return StoredClass(rows, checks, len(closed_form), parts.__getitem__)
 
 
 def checksum(part: Array) -> int:

@@ -55,8 +55,8 @@ def encode_lists(
     if not uses_objectness(detector, settings):
         return found
     scenes = _Scenes(detector, dataset, settings.query_size or detector.config.query_size)
-    priors = _fit_priors(detector, scenes, names, lists, found)
-    return [classes._replace(prior=prior) for classes, prior in zip(found, priors, strict=True)]
+    learned = _learn_in_place(detector, scenes, names, lists, found)
+    return [classes._replace(closed_form=own) for classes, own in zip(found, learned, strict=True)]
 
 
 def uses_objectness(detector: Detector, settings: EvaluationSettings) -> bool:
@@ -124,14 +124,14 @@ class _Scenes:
         del self.kept[picture]
 
 
-def _fit_priors(
+def _learn_in_place(
     detector: Detector,
     scenes: _Scenes,
     names: Sequence[str],
     lists: Sequence[ShotList],
     features: Sequence[SupportFeatures],
 ) -> list[Tensor]:
-    """Closed-form objectness (1, K, q + 1) for each list. A picture is encoded once and dropped after the
+    """What is learned in closed form (1, K, w) for each list. A picture is encoded once and dropped after the
     last class that needs it, so that memory does not grow with the number of classes."""
     needed = {
         name: dict.fromkeys(ref.picture for own in lists for ref in own.classes[name]) for name in names

@@ -265,7 +265,7 @@ class TENET(nn.Module):
     # Stages of the figure ---------------------------------------------------------------------------
 
     def _search(self, images: list[EncodedImage], classes: SupportFeatures) -> RPNOutput:
-        weights = self.closed_form.take_apart(classes.prior).objectness
+        weights = self.closed_form.take_apart(classes.closed_form).objectness
         found: RPNOutput = self.rpn(
             [image.pyramid for image in images], classes.psi_rpn, classes.mask, weights
         )
@@ -305,7 +305,7 @@ class TENET(nn.Module):
         if not self.config.box_quality.fitted:
             return proposals, None
         passes, lead = self._pass(head, images, maps, proposals), proposals.boxes.shape[1:3]
-        weights = self.closed_form.take_apart(classes.prior).box_fit  # (E or 1, K, c + 1, 5)
+        weights = self.closed_form.take_apart(classes.closed_form).box_fit  # (E or 1, K, c + 1, 5)
         if weights is None:
             weights = classes.raw.new_zeros(1, classes.mask.shape[1], head.hidden + 1, OUTPUTS)
         placed = [
@@ -374,7 +374,7 @@ class TENET(nn.Module):
     def _compare_in_place(self, logits: Tensor, raw: Tensor, classes: SupportFeatures) -> Tensor | None:
         """Log-odds (E, K, P) as rivals compare them, from means (E, K', P, c) of regions; None where they
         are the same."""
-        in_place = self.closed_form.take_apart(classes.prior).in_place
+        in_place = self.closed_form.take_apart(classes.closed_form).in_place
         if self.cosine_prior is None or logits.shape[1] < 2 or in_place is None or not all_known(in_place):
             return None
         there = self.cosine_prior(raw, in_place.unsqueeze(2), classes.mask[..., :1])

@@ -61,8 +61,7 @@ class SupportFeatures(NamedTuple):
 
     psi_rpn (E, K, Z, d), psi (E, K, Z, d), phi (E, K, Z, 2d, S, S), raw (E, K, Z, c or 0)
     mask    (E, K, Z) bool, real shots
-    prior   (E, K, w) what the shots taught in closed form: q + 1 weights of objectness and, of a detector
-            that fits boxes, those of the box fit; or None
+    closed_form (E, K, w) what the shots taught in their own pictures (`tenet.models.closed_form`), or None
     """
 
     psi_rpn: Tensor
@@ -70,9 +69,9 @@ class SupportFeatures(NamedTuple):
     phi: Tensor
     raw: Tensor
     mask: Tensor
-    prior: Tensor | None = None
+    closed_form: Tensor | None = None
 
-    def check(self, pictures: int, d: int, closed_form: tuple[int, ...]) -> None:
+    def check(self, pictures: int, d: int, lengths: tuple[int, ...]) -> None:
         """Refuse features of another number of pictures, or of another model."""
         if len(self.mask) not in (1, pictures):
             raise InputError(
@@ -83,11 +82,11 @@ class SupportFeatures(NamedTuple):
                 f"classes: expected features of d = {d} channels, got {self.psi.shape[-1]}; "
                 "they were made by another model, register the class anew"
             )
-        allowed = [(self.mask.shape[1], size) for size in closed_form]
-        if self.prior is not None and tuple(self.prior.shape[1:]) not in allowed:
+        allowed = [(self.mask.shape[1], size) for size in lengths]
+        if self.closed_form is not None and tuple(self.closed_form.shape[1:]) not in allowed:
             raise InputError(
                 f"classes: expected closed-form weights of shape {' or '.join(map(str, allowed))} "
-                f"for each picture, got {tuple(self.prior.shape[1:])}; register the class anew"
+                f"for each picture, got {tuple(self.closed_form.shape[1:])}; register the class anew"
             )
 
     def to_class(self, k: int) -> ClassFeatures:
@@ -97,8 +96,10 @@ class SupportFeatures(NamedTuple):
             x[0, k][real].detach().cpu().numpy().astype(np.float32)
             for x in (self.psi_rpn, self.psi, self.phi, self.raw)
         )
-        prior = None if self.prior is None else self.prior[0, k].detach().cpu().numpy().astype(np.float32)
-        return ClassFeatures(psi_rpn, psi, phi, raw, prior)
+        if self.closed_form is None:
+            return ClassFeatures(psi_rpn, psi, phi, raw)
+        learned = self.closed_form[0, k].detach().cpu().numpy().astype(np.float32)
+        return ClassFeatures(psi_rpn, psi, phi, raw, learned)
 
 
 def stack_classes(classes: list[ClassFeatures]) -> SupportFeatures:
@@ -117,18 +118,18 @@ def stack_classes(classes: list[ClassFeatures]) -> SupportFeatures:
             padded[0, k, : len(array)] = array
         fields[name] = torch.from_numpy(padded)
     mask = torch.tensor([[[z < len(c) for z in range(shots)] for c in classes]])
-    return SupportFeatures(**fields, mask=mask, prior=_stack_priors(classes))
+    return SupportFeatures(**fields, mask=mask, closed_form=_stack_closed_forms(classes))
 
 
-def _stack_priors(classes: list[ClassFeatures]) -> Tensor | None:
+def _stack_closed_forms(classes: list[ClassFeatures]) -> Tensor | None:
     """Closed-form weights (1, K, w); what a class lacks is zero, which adds nothing."""
-    known = [c.objectness for c in classes if c.objectness is not None]
+    known = [c.closed_form for c in classes if c.closed_form is not None]
     if not known:
         return None
     rows = np.zeros((1, len(classes), max(len(each) for each in known)), np.float32)
     for row, each in zip(rows[0], classes, strict=True):
-        if each.objectness is not None:
-            row[: len(each.objectness)] = each.objectness
+        if each.closed_form is not None:
+            row[: len(each.closed_form)] = each.closed_form
     return torch.from_numpy(rows)
 
 

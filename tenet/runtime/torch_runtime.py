@@ -104,7 +104,7 @@ class TorchRuntime:
         if self.detector.rpn.closed_form:
             weights, ranks = self._learn_objectness(shots, features)
         encoded = features.to_class(0)
-        return replace(encoded, objectness=None if weights is None else weights.numpy(), ranks=ranks)
+        return replace(encoded, closed_form=None if weights is None else weights.numpy(), ranks=ranks)
 
     @torch.inference_mode()
     def match(self, images: Sequence[EncodedImage], classes: Sequence[ClassFeatures]) -> list[Detections]:

@@ -60,7 +60,7 @@ def test_the_prior_is_what_one_fits_by_hand() -> None:
     with ready(detector, 0.0):
         encoded = encode_lists(detector, support, names, lists, settings)
         for k, name in enumerate(names):
-            one, three = (own.prior[0, k] for own in encoded if own.prior is not None)
+            one, three = (own.closed_form[0, k] for own in encoded if own.closed_form is not None)
             for prior, other, shots in ((one, three, 1), (three, one, 3)):
                 expected = by_hand(detector, support, name, shots)
                 most = float(expected.abs().max())

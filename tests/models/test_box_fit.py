@@ -91,14 +91,14 @@ def test_a_class_has_its_own_boxes(fitting: TENET) -> None:
     objectness, _, whole = fitting.closed_form.lengths
     assert weights.shape == (whole,)
     weights[:objectness] = 0
-    fitted = fitting.match(images, classes._replace(prior=torch.stack([weights, 0 * weights])[None]))[0]
+    fitted = fitting.match(images, classes._replace(closed_form=torch.stack([weights, 0 * weights])[None]))[0]
     assert plain.boxes[plain.labels == 1].tolist() == fitted.boxes[fitted.labels == 1].tolist()
     assert plain.boxes[plain.labels == 0].tolist() != fitted.boxes[fitted.labels == 0].tolist()
     # Features of an older bank have objectness alone.
-    older = fitting.match(images, classes._replace(prior=torch.zeros(1, 2, objectness)))[0]
+    older = fitting.match(images, classes._replace(closed_form=torch.zeros(1, 2, objectness)))[0]
     assert older.boxes.tolist() == plain.boxes.tolist()
     with pytest.raises(InputError, match="register the class anew"):
-        fitting.match(images, classes._replace(prior=torch.zeros(1, 2, objectness + 1)))
+        fitting.match(images, classes._replace(closed_form=torch.zeros(1, 2, objectness + 1)))
 
 
 def test_batch_is_single(fitting: TENET) -> None:
@@ -106,7 +106,7 @@ def test_batch_is_single(fitting: TENET) -> None:
     classes = fitting.encode_supports(make_supports([[0, 1], [2]]))
     whole = fitting.closed_form.lengths[-1]
     classes = classes._replace(
-        prior=torch.randn(1, 2, whole, generator=torch.Generator().manual_seed(0)) * 0.05
+        closed_form=torch.randn(1, 2, whole, generator=torch.Generator().manual_seed(0)) * 0.05
     )
     together = fitting.match(fitting.encode_images(pictures), classes)
     for one, alone in zip(together, pictures, strict=True):

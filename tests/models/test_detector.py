@@ -144,11 +144,11 @@ def test_priors_travel_with_their_class() -> None:
     with torch.no_grad():
         features = detector.encode_supports(make_supports([[0], [1]]))
     prior = torch.randn(1, 2, 5)
-    classes = [features._replace(prior=prior).to_class(0), features.to_class(1)]
+    classes = [features._replace(closed_form=prior).to_class(0), features.to_class(1)]
     stacked = stack_classes(classes)
-    assert stacked.prior is not None
-    assert torch.equal(stacked.prior[0, 0], prior[0, 0])
-    assert not stacked.prior[0, 1].any()
+    assert stacked.closed_form is not None
+    assert torch.equal(stacked.closed_form[0, 0], prior[0, 0])
+    assert not stacked.closed_form[0, 1].any()
 
 
 @pytest.mark.parametrize("name", [*CONFIGS, "shipped"])
@@ -317,7 +317,7 @@ def test_features_of_another_model_are_refused() -> None:
     with pytest.raises(InputError, match="another model"):
         detector.match(images, wide)
     with pytest.raises(InputError, match="closed-form weights"):
-        detector.match(images, classes._replace(prior=torch.zeros(1, 2, 3)))
+        detector.match(images, classes._replace(closed_form=torch.zeros(1, 2, 3)))
     with pytest.raises(InputError, match="1 for all"):
         detector.match(images * 3, classes._replace(mask=classes.mask.repeat(2, 1, 1)))
 

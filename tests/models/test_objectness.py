@@ -71,7 +71,7 @@ def test_a_shot_raises_its_own_boxes(conditioning: str, neck: bool) -> None:
         classes = detector.encode_supports(make_supports([[0]]))
         before = rank_of(detector, image, classes, shot)
         prior = detector.fit_objectness([image], [shot], classes)
-        after = rank_of(detector, image, classes._replace(prior=prior[None, None]), shot)
+        after = rank_of(detector, image, classes._replace(closed_form=prior[None, None]), shot)
     assert after < before
     assert after <= 0.05
 
@@ -121,7 +121,7 @@ def rank_of(detector: object, image: object, classes: object, shot: torch.Tensor
     """Rank of the best box that covers the shot, as a share of all boxes."""
     from tenet.ops import box_iou, decode_boxes
 
-    output = detector.rpn([image.pyramid], classes.psi_rpn, classes.mask, classes.prior)  # type: ignore[attr-defined]
+    output = detector.rpn([image.pyramid], classes.psi_rpn, classes.mask, classes.closed_form)  # type: ignore[attr-defined]
     boxes = decode_boxes(output.deltas[0, 0], output.anchors)
     order = output.logits[0, 0].argsort(descending=True)
     covers = box_iou(boxes, shot)[order, 0] >= 0.5

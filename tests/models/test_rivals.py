@@ -69,12 +69,12 @@ def test_a_region_goes_to_the_class_that_it_is_like_in_place(comparing: TENET) -
     raw = comparing.encoder.regions(image.maps, torch.cat([first, second])).raw[None, None]
     torch.testing.assert_close(vectors[0][-layout.in_place :], raw[0, 0, 0])
     logits = torch.zeros(1, 2, 2)
-    taught = classes._replace(prior=torch.stack(vectors)[None])
+    taught = classes._replace(closed_form=torch.stack(vectors)[None])
     rivals = comparing._compare_in_place(logits, raw, taught)
     assert rivals is not None
     assert rivals[0].argmax(0).tolist() == [0, 1]
     bare = torch.stack([vectors[0], 0 * vectors[1]])[None]
-    assert comparing._compare_in_place(logits, raw, classes._replace(prior=bare)) is None
+    assert comparing._compare_in_place(logits, raw, classes._replace(closed_form=bare)) is None
     assert comparing._compare_in_place(logits[:, :1], raw, taught) is None
     found = comparing.match(images, taught)[0]
     alone = comparing.match(images, classes)[0]

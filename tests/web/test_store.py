@@ -187,7 +187,7 @@ def test_another_model_encodes_anew(where: str) -> None:
     assert other.snapshot().names == ()
     assert retrained.rebuild() == []
     assert other.snapshot().names == ("red",)
-    assert other.snapshot().features("red").objectness is not None
+    assert other.snapshot().features("red").closed_form is not None
     assert retrained.rebuild() == []
 
 
