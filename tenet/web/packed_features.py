@@ -28,7 +28,8 @@ def unpack(packed: bytes, checksum: int, name: str) -> ClassFeatures:
         raise DataError(f"{name}: expected its features as they were written, but the store is damaged")
     try:
         parts = load(packed)
-        ranks = parts.pop("ranks", None)
-        return ClassFeatures(**{key: value.astype(np.float32) for key, value in parts.items()}, ranks=ranks)
+        ranks, closed_form = parts.pop("ranks", None), parts.pop("objectness", None)
+        features = {key: value.astype(np.float32) for key, value in parts.items()}
+        return ClassFeatures(**features, closed_form=closed_form, ranks=ranks)
     except (SafetensorError, InputError, TypeError) as error:
         raise DataError(f"{name}: expected features of a class in the store, got something else") from error
