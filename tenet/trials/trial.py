@@ -94,7 +94,8 @@ def try_set(
     size: Any = "auto",
     progress: Progress | None = None,
 ) -> Trial:
-    """Register `shots` boxes of each class, drawn by seed, and look for all classes in the other pictures.
+    """Register `shots` boxes of each class, drawn by seed, and look for all classes in the other pictures; a
+    class that has fewer boxes is shown them all.
 
     min_side  boxes with a side below this many pixels are not drawn
     limit     only so many test pictures, the first; 0 takes all
@@ -104,8 +105,11 @@ def try_set(
     records = {record.id: record for record in dataset.records}
     bank = ClassBank(model)
     for name, refs in drawn.classes.items():
-        if len(refs) < shots:
-            raise DataError(f"{dataset.name}: expected {shots} boxes of {name} as shots, found {len(refs)}")
+        if not refs:
+            raise DataError(
+                f"{dataset.name}: expected boxes of {name} with sides of at least {min_side:g} px as shots, "
+                "found none; lower --min-side, or leave the class out of the set"
+            )
         bank.register(name, [_shot(records[ref.picture], ref.box, bare) for ref in refs])
     used = set(drawn.pictures())
     test = [record for record in dataset.records if record.id not in used][: limit or None]
