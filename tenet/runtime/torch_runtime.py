@@ -22,6 +22,7 @@ from tenet.errors import WeightsError
 from tenet.models.detector import TENET, EncodedImage
 from tenet.models.objectness import Cells, covering_rank, fit_cells, ranked_boxes
 from tenet.models.supports import SupportFeatures, Supports, stack_classes
+from tenet.runtime.bare_shots import on_ground
 from tenet.runtime.calibration import Calibration
 from tenet.runtime.explaining import explain_regions
 from tenet.runtime.protocol import Picture
@@ -133,7 +134,7 @@ class TorchRuntime:
         ranks = np.full(len(shots), -1, np.int64)
         scenes = _scenes(shots)
         if not scenes:
-            return None, ranks
+            return self._learn_from_bare(shots, features), ranks
         images = self.encode_images([scene.picture for scene in scenes])
         cells = [self.detector.cells(image, features) for image in images]
         for number, scene in enumerate(scenes):
@@ -147,6 +148,16 @@ class TorchRuntime:
         shown = [scene.boxes for scene in scenes]
         objectness = self._fit(list(zip(cells, shown, strict=True)))
         return torch.cat([objectness, self.detector.learn_in_place(images, shown)]), ranks
+
+    def _learn_from_bare(self, shots: Sequence[Shot], features: SupportFeatures) -> Tensor | None:
+        """Closed-form objectness of a class that came as bare crops; None where the model has no background
+        of training pictures to tell it from."""
+        background = self.detector.rpn.background
+        if not background.mean.any():
+            return None
+        pictures, boxes = zip(*(on_ground(shot) for shot in shots), strict=True)
+        cells = [self.detector.cells(image, features) for image in self.encode_images(pictures)]
+        return fit_cells(cells, [torch.from_numpy(own) for own in boxes], background, bare=True)
 
     def _fit(self, pairs: list[tuple[Cells, Tensor]]) -> Tensor:
         return fit_cells(
