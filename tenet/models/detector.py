@@ -193,7 +193,8 @@ class TENET(nn.Module):
         """What one class teaches in closed form, (w,), by pictures that show it at boxes (G, 4) each: the
         parts of `tenet.models.closed_form`.
 
-        `bare`: the pictures are crops without surroundings; training pictures' cells are the negatives.
+        `bare`: the pictures show no surroundings; training pictures' cells are the negatives, and objectness
+        is all that is learned.
         """
         if not self.rpn.closed_form:
             raise ConfigError(
@@ -205,7 +206,7 @@ class TENET(nn.Module):
             )
         cells = [self.cells(image, classes) for image in images]
         objectness = fit_cells(cells, boxes, self.rpn.background, bare)
-        return torch.cat([objectness, self.learn_in_place(images, boxes)])
+        return objectness if bare else torch.cat([objectness, self.learn_in_place(images, boxes)])
 
     @torch.no_grad()
     def learn_in_place(self, images: list[EncodedImage], boxes: list[Tensor]) -> Tensor:

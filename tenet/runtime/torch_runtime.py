@@ -152,12 +152,11 @@ class TorchRuntime:
     def _learn_from_bare(self, shots: Sequence[Shot], features: SupportFeatures) -> Tensor | None:
         """Closed-form objectness of a class that came as bare crops; None where the model has no background
         of training pictures to tell it from."""
-        background = self.detector.rpn.background
-        if not background.mean.any():
+        if not self.detector.rpn.background.mean.any():
             return None
         pictures, boxes = zip(*(on_ground(shot) for shot in shots), strict=True)
-        cells = [self.detector.cells(image, features) for image in self.encode_images(pictures)]
-        return fit_cells(cells, [torch.from_numpy(own) for own in boxes], background, bare=True)
+        shown = [torch.from_numpy(own) for own in boxes]
+        return self.detector.fit_objectness(self.encode_images(pictures), shown, features, bare=True)
 
     def _fit(self, pairs: list[tuple[Cells, Tensor]]) -> Tensor:
         return fit_cells(

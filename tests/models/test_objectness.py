@@ -8,7 +8,9 @@ from tiny_detector import TINY, make_supports, picture
 
 from tenet.errors import ConfigError, InputError
 from tenet.models.build import build_detector
+from tenet.models.detector import TENET, EncodedImage
 from tenet.models.objectness import Background, closed_form_objectness, covering_rank
+from tenet.models.supports import SupportFeatures
 
 
 def test_separates_two_clouds() -> None:
@@ -117,11 +119,11 @@ def test_closed_form_refuses_what_it_cannot_use() -> None:
         on.fit_objectness(images, [torch.zeros(0, 4)], classes)
 
 
-def rank_of(detector: object, image: object, classes: object, shot: torch.Tensor) -> float:
+def rank_of(detector: TENET, image: EncodedImage, classes: SupportFeatures, shot: torch.Tensor) -> float:
     """Rank of the best box that covers the shot, as a share of all boxes."""
     from tenet.ops import box_iou, decode_boxes
 
-    output = detector.rpn([image.pyramid], classes.psi_rpn, classes.mask, classes.closed_form)  # type: ignore[attr-defined]
+    output = detector.rpn([image.pyramid], classes.psi_rpn, classes.mask, classes.closed_form)
     boxes = decode_boxes(output.deltas[0, 0], output.anchors)
     order = output.logits[0, 0].argsort(descending=True)
     covers = box_iou(boxes, shot)[order, 0] >= 0.5
