@@ -108,8 +108,9 @@ class TrainConfig(OptimConfig):
     start: str = ""
     """A shipped model, a run or a checkpoint to start from; parts of the same name and shape are taken."""
     learn: str = "all"
-    """all, or boxes: only what knows no class, the neck, the RPN's common part and box quality, from every
-    object of the queries. A step costs a third; a start for a run that learns all."""
+    """all; boxes: only what knows no class, the neck, the RPN's common part and box quality, from every
+    object of the queries, at a third of a step's cost; or relations: only what compares with shots, on the
+    boxes of `start`, which stay as they are and are all that is taken from it."""
     save_every: int = 1000
     """Iterations between checkpoints."""
     keep: int = 3
@@ -135,7 +136,11 @@ class TrainConfig(OptimConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _one_of("train.learn", self.learn, ("all", "boxes"))
+        _one_of("train.learn", self.learn, ("all", "boxes", "relations"))
+        if self.learn == "relations" and not self.start:
+            raise ConfigError(
+                'train.start: expected a model whose boxes are taken with train.learn = "relations", got none'
+            )
         _positive("train", self, ("save_every", "keep", "log_every", "cache_views", "shot_views"))
 
 

@@ -12,7 +12,7 @@ from tenet.engine.feature_cache import FeatureCache, shards_with_bar
 from tenet.engine.locks import locked
 from tenet.engine.loop import Job
 from tenet.engine.view_episodes import ViewEpisodes
-from tenet.models.detector import BOX_PARTS, TENET
+from tenet.models.detector import BOX_PARTS, TENET, UNDER_BOXES
 from tenet.recipe import OptimConfig, TrainConfig
 
 
@@ -35,9 +35,10 @@ def make_job(
     """A job over `source`: from pixels, or from the cache (filled first) with `train.cache`."""
     failures, world = options.out / "failed", options.world
     boxes_only = train.learn == "boxes"
-    if boxes_only:
+    if train.learn != "all":
         for name, parameter in detector.named_parameters():
-            parameter.requires_grad_(parameter.requires_grad and name.startswith(BOX_PARTS))
+            learns = name.startswith(BOX_PARTS) if boxes_only else not name.startswith(UNDER_BOXES)
+            parameter.requires_grad_(parameter.requires_grad and learns)
     if not train.cache:
         return Job(
             detector,

@@ -25,7 +25,7 @@ from tenet.engine.training_set import shot_pool, training_set
 from tenet.engine.warm_start import warm_start
 from tenet.errors import ConfigError
 from tenet.models.build import build_detector
-from tenet.models.detector import TENET
+from tenet.models.detector import TENET, UNDER_BOXES
 from tenet.recipe import Recipe
 
 Ground = tuple[EpisodeSource, dict[str, list[str]]]
@@ -62,7 +62,8 @@ def prepare(
     detector = new_detector(recipe, options.root).to(options.world.device)
     warm_start(detector, source)
     if recipe.train.start:
-        start_from(detector, recipe.train.start, split["novel"])
+        parts = UNDER_BOXES if recipe.train.learn == "relations" else ("",)
+        start_from(detector, recipe.train.start, split["novel"], parts)
     return make_job(detector, recipe.train, recipe.train, source, options), split
 
 

@@ -11,10 +11,11 @@ from tenet.models.detector import TENET
 from tenet.runtime.torch_runtime import model_file
 
 
-def start_from(detector: TENET, name: str, novel: list[str]) -> int:
+def start_from(detector: TENET, name: str, novel: list[str], parts: tuple[str, ...] = ("",)) -> int:
     """Take over what fits from a shipped model, a run or a checkpoint; returns how many tensors did.
 
     novel  classes that must not have been trained on
+    parts  what the names of the tensors begin with; all by default
     """
     checkpoint = load(model_file(name))
     seen = {VOC_TO_COCO.get(each, each) for each in checkpoint.split.get("base", [])}
@@ -27,7 +28,11 @@ def start_from(detector: TENET, name: str, novel: list[str]) -> int:
         )
     own = detector.state_dict()
     given = {key.removeprefix("model/"): value for key, value in checkpoint.tensors.items()}
-    fitting = {key: value for key, value in given.items() if key in own and own[key].shape == value.shape}
+    fitting = {
+        key: value
+        for key, value in given.items()
+        if key.startswith(parts) and key in own and own[key].shape == value.shape
+    }
     if not fitting:
         raise ConfigError(f"train.start: expected a model with parts of this one's shapes, got {name}")
     detector.load_state_dict(fitting, strict=False)
