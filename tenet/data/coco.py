@@ -5,13 +5,14 @@ y + height). `iscrowd` boxes are ignored. `difficult` and `truncated`, which VOC
 carry, are read and written as well.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tenet.data.dataset import Dataset, Defect, Entry, Scan
+from tenet.data.dataset import Dataset, Defect, Entry, Record, Scan
 from tenet.data.files import inside, read_json, write_bytes, write_json
 from tenet.data.files import place_picture as place
 from tenet.data.images import encode_png, picture_size
@@ -281,6 +282,17 @@ def write_coco(dataset: Dataset, path: Path, images: Path | None = None) -> None
     root = path.parent / "images" if images is None else images
     file_names = place_pictures(dataset, root)
     write_json(path, coco_document(dataset, file_names))
+
+
+def write_stream(path: Path, name: str, classes: tuple[str, ...], records: Iterable[Record]) -> None:
+    """Write a set whose pictures are made one by one, as PNG under `images` beside `path`, and then `path`:
+    only one picture is in memory at a time."""
+    kept = []
+    for record in records:
+        if record.pixels is not None:
+            write_bytes(path.parent / "images" / record.file_name, encode_png(record.pixels))
+        kept.append(replace(record, pixels=None))
+    write_json(path, coco_document(Dataset(name, classes, tuple(kept))))
 
 
 def place_pictures(dataset: Dataset, root: Path) -> dict[str, str]:

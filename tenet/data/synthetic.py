@@ -9,25 +9,19 @@ The same arguments give the same set with one version of numpy; numpy promises t
 the same over versions, but not what it derives from them.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tenet.data.coco import coco_document
+from tenet.data.coco import write_stream
 from tenet.data.dataset import Dataset, Record
-from tenet.data.files import write_bytes, write_json
-from tenet.data.images import encode_png
+from tenet.data.painting import SUPERSAMPLING, Progress, clouds, eroded, extent, leaves_enough, pooled, tinted
 from tenet.data.shapes import COLOURS, OUTLINES, TEXTURES
 from tenet.errors import InputError
 from tenet.structures import Target
-
-MAX_HIDDEN = 1 / 3
-Progress = Callable[[Iterable[Any], int], Iterable[Any]]
-_SUPERSAMPLING = 2
 
 
 @dataclass(frozen=True)
@@ -73,11 +67,8 @@ def synthetic_dataset(
     objects  most objects in a picture; at least 1
     """
     table = kinds(classes)
-    return _dataset(table, seed, _records(images, table, size, seed, objects))
-
-
-def _dataset(table: tuple[Kind, ...], seed: int, records: Iterable[Record]) -> Dataset:
-    return Dataset(f"synthetic-{seed}", tuple(kind.name for kind in table), tuple(records))
+    names = tuple(kind.name for kind in table)
+    return Dataset(f"synthetic-{seed}", names, tuple(_records(images, table, size, seed, objects)))
 
 
 def _records(
@@ -109,13 +100,8 @@ def write_synthetic(
     stream: Iterable[Record] = _records(images, table, size, seed, objects)
     if progress is not None:
         stream = progress(stream, images)
-    records = []
-    for record in stream:
-        if record.pixels is not None:
-            write_bytes(folder / "images" / record.file_name, encode_png(record.pixels))
-        records.append(replace(record, pixels=None))
     path = folder / "annotations.json"
-    write_json(path, coco_document(_dataset(table, seed, records)))
+    write_stream(path, f"synthetic-{seed}", tuple(kind.name for kind in table), stream)
     return path
 
 
@@ -124,7 +110,7 @@ def _record(
 ) -> Record:
     rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, index])))
     picture, owners, labels, _ = _scene(rng, index, table, size, objects)
-    boxes = np.array([_extent(owners == number) for number in range(len(labels))], np.float32).reshape(-1, 4)
+    boxes = np.array([extent(owners == number) for number in range(len(labels))], np.float32).reshape(-1, 4)
     name = f"{index + 1:06d}.png"
     return Record(
         id=str(index + 1),
@@ -138,19 +124,13 @@ def _record(
     )
 
 
-def _extent(mask: NDArray[np.bool_]) -> tuple[int, int, int, int]:
-    """xyxy edges of the tightest box around the set pixels."""
-    columns, rows = np.flatnonzero(mask.any(axis=0)), np.flatnonzero(mask.any(axis=1))
-    return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1
-
-
 def _scene(
     rng: np.random.Generator, index: int, table: tuple[Kind, ...], size: tuple[int, int], objects: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], list[int], list[int]]:
     """(picture, the number of the object that each pixel shows or -1, the objects' classes, and how many
     pixels each would have if nothing hid it)."""
     width, height = size
-    canvas = _background(rng, width, height)
+    canvas = clouds(rng, width, height)
     owners = np.full((height, width), -1, np.int64)
     areas: list[int] = []
     labels: list[int] = []
@@ -163,7 +143,7 @@ def _scene(
         solid = alpha >= 0.5
         rows, columns = alpha.shape
         window = (slice(top, top + rows), slice(left, left + columns))
-        if solid.sum() < 12 or not _room(owners[window], solid, owners, areas):
+        if solid.sum() < 12 or not leaves_enough(owners[window], solid, owners, areas):
             continue
         mix = alpha[..., None]
         canvas[window] = canvas[window] * (1 - mix) + colours * mix
@@ -176,18 +156,6 @@ def _scene(
     return np.clip(canvas + noise, 0, 255).astype(np.uint8), owners, labels, areas
 
 
-def _room(
-    under: NDArray[np.int64], solid: NDArray[np.bool_], owners: NDArray[np.int64], areas: list[int]
-) -> bool:
-    """Whether every object below would still show enough of itself."""
-    for number in np.unique(under[solid]).tolist():
-        if number >= 0:
-            shown = int((owners == number).sum()) - int((under[solid] == number).sum())
-            if shown < areas[number] * (1 - MAX_HIDDEN):
-                return False
-    return True
-
-
 def _object(
     rng: np.random.Generator, kind: Kind, width: int, height: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[int, int]]:
@@ -197,7 +165,7 @@ def _object(
     radius = max(radius, min(6.0, shorter * 0.3))
     stretch = float(np.exp(rng.uniform(-0.22, 0.22)))
     side = min(int(np.ceil(2 * radius * 1.25)) + 2, shorter)
-    n = side * _SUPERSAMPLING
+    n = side * SUPERSAMPLING
     line = (np.arange(n) + 0.5) / n * 2 - 1
     x, y = np.meshgrid(line * side / 2 / radius, line * side / 2 / radius)
     # Most things stand more or less upright; some lie anywhere.
@@ -208,76 +176,14 @@ def _object(
         u = -u
     mask = OUTLINES[kind.outline](u, v)
     texture = TEXTURES[kind.texture](u, v)[..., None]
-    main, accent = (_tinted(rng, COLOURS[name]) for name in (kind.colour, kind.accent))
+    main, accent = (tinted(rng, COLOURS[name]) for name in (kind.colour, kind.accent))
     # Light from one side, and a darker rim, so that it is an object and not a hole.
     light = 1 + float(rng.uniform(0.05, 0.25)) * (x * np.cos(1.0) - y)[..., None]
-    rim = np.where(_eroded(mask, max(1, n // 40)), 1.0, 0.62)[..., None]
+    rim = np.where(eroded(mask, max(1, n // 40)), 1.0, 0.62)[..., None]
     colours = np.clip((main * (1 - texture) + accent * texture) * light * rim, 0, 255)
     weight = mask[..., None].astype(np.float64)
-    alpha = _pool(weight)[..., 0]
-    shade = _pool(colours * weight) / np.maximum(alpha, 1e-6)[..., None]
+    alpha = pooled(weight)[..., 0]
+    shade = pooled(colours * weight) / np.maximum(alpha, 1e-6)[..., None]
     left = int(rng.integers(0, width - side + 1))
     top = int(rng.integers(0, height - side + 1))
     return alpha, shade, (left, top)
-
-
-def _pool(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean over blocks of the supersampled grid."""
-    s = _SUPERSAMPLING
-    rows, columns, channels = values.shape
-    return values.reshape(rows // s, s, columns // s, s, channels).mean(axis=(1, 3))
-
-
-def _eroded(mask: NDArray[np.bool_], by: int) -> NDArray[np.bool_]:
-    inner = mask.copy()
-    for axis in (0, 1):
-        for step in (-by, by):
-            inner &= np.roll(mask, step, axis)
-    return inner
-
-
-def _tinted(rng: np.random.Generator, colour: tuple[int, int, int]) -> NDArray[np.float64]:
-    return np.clip(np.array(colour) * rng.uniform(0.82, 1.12) + rng.normal(0, 9, 3), 0, 255)
-
-
-def _background(rng: np.random.Generator, width: int, height: int) -> NDArray[np.float64]:
-    """Clouds of noise of several sizes between two muted colours, now and then with a horizon."""
-    field = np.zeros((height, width))
-    for octave, weight in ((2, 1.0), (5, 0.6), (11, 0.35), (27, 0.2)):
-        field += weight * _smooth(rng, octave, width, height)
-    field = (field - field.min()) / max(float(np.ptp(field)), 1e-6)
-    low, high = (_muted(rng) for _ in range(2))
-    canvas = low + (high - low) * field[..., None]
-    if rng.random() < 0.5:
-        level = height * (rng.uniform(0.3, 0.7) + 0.12 * _smooth(rng, 6, width, 1)[0])
-        below = np.arange(height)[:, None] >= level[None]
-        canvas = np.where(below[..., None], canvas * 0.55 + _muted(rng) * 0.45, canvas)
-    if rng.random() < 0.6:
-        canvas = canvas + _weave(rng, width, height)[..., None]
-    return canvas
-
-
-def _weave(rng: np.random.Generator, width: int, height: int) -> NDArray[np.float64]:
-    """A faint pattern over a part of the picture: texture alone does not make an object."""
-    texture = TEXTURES[list(TEXTURES)[int(rng.integers(len(TEXTURES)))]]
-    scale, angle = rng.uniform(1.5, 6), rng.uniform(0, np.pi)
-    x, y = np.meshgrid(np.arange(width) / min(width, height), np.arange(height) / min(width, height))
-    u, v = x * np.cos(angle) + y * np.sin(angle), y * np.cos(angle) - x * np.sin(angle)
-    where = np.clip(4 * (_smooth(rng, 3, width, height) - 0.45), 0, 1)
-    return rng.uniform(8, 30) * where * (texture(u * scale, v * scale) - 0.5)
-
-
-def _smooth(rng: np.random.Generator, cells: int, width: int, height: int) -> NDArray[np.float64]:
-    """Noise with about `cells` blobs across, in [0, 1]."""
-    knots = rng.random((cells + 2, cells + 2))
-    y, x = np.linspace(0, cells, height), np.linspace(0, cells, width)
-    row, column = np.floor(y).astype(int), np.floor(x).astype(int)
-    fy, fx = (t * t * (3 - 2 * t) for t in (y - row, x - column))
-    top = knots[np.ix_(row, column)] * (1 - fx) + knots[np.ix_(row, column + 1)] * fx
-    bottom = knots[np.ix_(row + 1, column)] * (1 - fx) + knots[np.ix_(row + 1, column + 1)] * fx
-    return top * (1 - fy)[:, None] + bottom * fy[:, None]
-
-
-def _muted(rng: np.random.Generator) -> NDArray[np.float64]:
-    grey = rng.uniform(60, 200)
-    return np.clip(grey + rng.normal(0, 22, 3), 20, 235)

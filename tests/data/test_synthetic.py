@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tenet.data import synthetic
 from tenet.data.check import check_scan
 from tenet.data.formats import read_dataset, scan_path
+from tenet.data.painting import MAX_HIDDEN
 from tenet.data.shapes import OUTLINES, TEXTURES
 from tenet.data.synthetic import kinds, synthetic_dataset, write_synthetic
 from tenet.errors import InputError
@@ -36,7 +37,7 @@ def test_boxes_are_the_extents_of_what_one_sees(width: int, height: int, seed: i
     assert len(labels) >= 1
     for number, box in enumerate(record.target.boxes):
         rows, columns = np.nonzero(owners == number)
-        assert len(rows) >= areas[number] * (1 - synthetic.MAX_HIDDEN)
+        assert len(rows) >= areas[number] * (1 - MAX_HIDDEN)
         assert box.tolist() == [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
 
 
