@@ -55,6 +55,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shots", type=numbers, help="such as 1,5 (default 1,3,5,10; episodes: 5)")
     parser.add_argument("--seeds", type=numbers, help="such as 0,2 or 0-4 (default; episodes: 0)")
     parser.add_argument("--metric", type=names, default=["voc07", "coco"], help="default voc07,coco")
+    parser.add_argument(
+        "--base-shots",
+        type=int,
+        default=0,
+        metavar="N",
+        help="least shots of a base class, with --side both (default: as many as of a novel one)",
+    )
     parser.add_argument("--min-side", type=float, default=0, metavar="PX", help="least side of a shot's box")
     parser.add_argument("--limit", type=at_least_one, metavar="N", help="only N test pictures, by fixed seed")
     parser.add_argument("--threshold", type=float, default=0.001, help="least score kept (default 0.001)")
@@ -249,6 +256,7 @@ def _settings(
         queries=args.queries,
         metrics=tuple(args.metric),
         min_shot_side=args.min_side,
+        base_shots=args.base_shots,
         limit=args.limit or 0,
         threshold=args.threshold,
         objectness=not args.no_objectness,

@@ -24,6 +24,9 @@ class EvaluationSettings:
     """Shots of each class, one column of the table each."""
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     """Draws of the shots, over which mean and standard deviation are taken."""
+    base_shots: int = 0
+    """Least shots of a base class, which training had in plenty: novel classes are few-shot, the base ones
+    that compete with them need not be. 0: as many as of a novel one."""
     metrics: tuple[str, ...] = ("voc07", "coco")
     """`voc07`, `voc12` (both at `iou`) and `coco`."""
     iou: float = 0.5
@@ -69,6 +72,11 @@ class EvaluationSettings:
                 raise ConfigError(
                     f"{name}: expected different whole numbers of at least {least}, got {values}"
                 )
+        if self.base_shots < 0 or (self.base_shots and (not self.base or self.protocol != "meta-test")):
+            raise ConfigError(
+                "base_shots: expected at least 0, base classes and the protocol meta-test; "
+                f"got {self.base_shots}, {len(self.base)} base classes and {self.protocol}"
+            )
         unknown = [name for name in self.metrics if name not in METRICS]
         if not self.metrics or unknown:
             raise ConfigError(f"metrics: expected some of {', '.join(METRICS)}; got {self.metrics}")

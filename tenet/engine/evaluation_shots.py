@@ -80,14 +80,15 @@ def _encode_bank(
 
 
 def _take_shots(bank: SupportFeatures, rows: list[list[int]]) -> SupportFeatures:
-    """The named shots of each class, (1, K, Z, …): a view where they are the first ones."""
-    shots = len(rows[0])
+    """The named shots of each class, (1, K, Z, …), Z the most of any; a view where they are the first."""
+    shots = max(len(own) for own in rows)
     if all(own == list(range(shots)) for own in rows):
-        taken = [part[:, :, :shots] for part in bank[:5]]
-    else:
-        k = torch.arange(len(rows)).unsqueeze(1)
-        taken = [part[:, k, torch.tensor(rows)] for part in bank[:5]]
-    return SupportFeatures(*taken)
+        return SupportFeatures(*(part[:, :, :shots] for part in bank[:5]))
+    k = torch.arange(len(rows)).unsqueeze(1)
+    places = torch.tensor([own + [0] * (shots - len(own)) for own in rows])
+    real = torch.tensor([[True] * len(own) + [False] * (shots - len(own)) for own in rows])
+    taken = SupportFeatures(*(part[:, k, places] for part in bank[:5]))
+    return taken._replace(mask=taken.mask & real.to(taken.mask.device))
 
 
 # Closed-form objectness -----------------------------------------------------------------------------

@@ -6,14 +6,14 @@ makes two records one picture is the file, or the pixels of a picture that is in
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tenet.data.dataset import Dataset, Record
 from tenet.data.shots import ShotList, draw_shots, public_shots
 from tenet.data.splits import Split
 from tenet.engine.evaluation_settings import EvaluationSettings
-from tenet.errors import DataError, InputError
+from tenet.errors import ConfigError, DataError, InputError
 
 ORDER_SEED = 0
 """The order in which `limit` takes pictures: the first 100 are among the first 200."""
@@ -112,9 +112,14 @@ def _shots(
     dataset: Dataset, shots: int, seed: int, settings: EvaluationSettings, public_list: Path | None
 ) -> ShotList:
     if public_list is not None:
+        if settings.base_shots:
+            raise ConfigError("base_shots: expected 0 with a public list, which has its own; leave one out")
         drawn = public_shots(public_list, dataset, shots, seed, settings.classes)
     else:
         drawn = draw_shots(dataset, shots, seed, settings.classes, settings.min_shot_side)
+        if settings.base_shots > shots:
+            more = draw_shots(dataset, settings.base_shots, seed, settings.base, settings.min_shot_side)
+            drawn = replace(drawn, classes=drawn.classes | more.classes)
     for name in settings.classes:
         count = len(drawn.classes.get(name, ()))
         if count < shots:

@@ -19,11 +19,12 @@ from tenet.data.episodes import support_set
 from tenet.data.shots import ShotList, draw_shots
 from tenet.engine.evaluate import evaluate
 from tenet.engine.evaluation_settings import EvaluationSettings
+from tenet.engine.evaluation_shots import _take_shots
 from tenet.engine.evaluation_store import SHARD, Store
 from tenet.engine.protocols import first_pictures, plan_evaluation
 from tenet.errors import ConfigError, DataError, InputError, TenetError
 from tenet.models.build import build_detector
-from tenet.models.supports import Supports
+from tenet.models.supports import SupportFeatures, Supports
 
 
 def numbers(document: dict[str, Any]) -> dict[str, Any]:
@@ -239,6 +240,42 @@ def test_pictures_of_shots_are_left_out(tmp_path: Path) -> None:
         seen = {str(image["id"]) for image in truth["images"]} | {str(row["image_id"]) for row in found}
         assert not seen & draw.left_out
     assert done.summaries["voc07"][2].overall["AP"].mean == pytest.approx(1)
+
+
+def test_base_classes_may_have_more_shots() -> None:
+    test, support = small_sets()
+    names = {"base": test.classes[:2], "novel": test.classes[2:]}
+    equal, more = (
+        plan_evaluation(test, support, settings_for(test, **names, base_shots=count)).draws
+        for count in (0, 3)
+    )
+    for one, two in zip(equal, more, strict=True):
+        for name in names["novel"]:
+            assert one.list.classes[name] == two.list.classes[name]
+        for name in names["base"]:
+            assert len(two.list.classes[name]) == 3
+            assert two.list.classes[name][: one.shots] == one.list.classes[name]
+    done = evaluate(Colours(), test, support, settings_for(test, **names, base_shots=3))
+    assert done.to_json()["settings"]["base_shots"] == 3
+
+
+def test_uneven_shots_are_masked() -> None:
+    shots = torch.arange(6.0).view(1, 2, 3, 1)
+    bank = SupportFeatures(shots, shots, shots, shots, torch.ones(1, 2, 3, dtype=torch.bool))
+    taken = _take_shots(bank, [[2, 0], [1]])
+    assert taken.mask.tolist() == [[[True, True], [True, False]]]
+    assert taken.psi[taken.mask].flatten().tolist() == [2, 0, 4]
+
+
+def test_base_shots_have_their_place(tmp_path: Path) -> None:
+    test, support = small_sets()
+    with pytest.raises(ConfigError, match="base_shots: expected at least 0, base classes"):
+        settings_for(test, base_shots=3)
+    with pytest.raises(ConfigError, match="base_shots"):
+        settings_for(test, base=test.classes[:1], novel=test.classes[1:], base_shots=-1)
+    settings = settings_for(test, base=test.classes[:1], novel=test.classes[1:], base_shots=3)
+    with pytest.raises(ConfigError, match="with a public list"):
+        plan_evaluation(test, support, settings, tmp_path / "list.json")
 
 
 def test_fine_tuning_gives_each_draw_its_own_detector() -> None:
