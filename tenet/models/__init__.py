@@ -9,6 +9,7 @@
     relation_head   Transformer Relation Head: Z-shot and Spatial-HOP; `multi_relation` is FSOD's
     cosine_prior    frozen features as a start (beyond the paper)
     losses          what training minimises
+    sampling        which regions it learns from
     detector        all of it, in the order of the figure
     build           from a configuration to a detector
 

@@ -20,23 +20,17 @@ from tenet.models.common_objectness import common_loss
 from tenet.models.cosine_prior import CosinePrior
 from tenet.models.encoder import EncodingNetwork, Maps, RegionFeatures
 from tenet.models.hop import HOP
-from tenet.models.losses import (
-    jitter_boxes,
-    label_regions,
-    quality_loss,
-    relation_loss,
-    rpn_loss,
-    sample_regions,
-)
+from tenet.models.losses import label_regions, learn_quality, relation_loss, rpn_loss
 from tenet.models.multi_relation import MultiRelationHead
 from tenet.models.neck import PyramidNeck, SingleLevel
 from tenet.models.objectness import NEGATIVE_IOU, Cells, cell_statistics, fit_cells
-from tenet.models.proposals import Filter, Proposals, best_proposals, pad_rows, score
+from tenet.models.proposals import Filter, Proposals, best_proposals, score
 from tenet.models.relation_head import Described, Relation, TransformerRelationHead
 from tenet.models.rivals import all_known
 from tenet.models.rpn import RPNOutput, TenetRPN, propose
+from tenet.models.sampling import sample_proposals
 from tenet.models.supports import SupportFeatures, Supports, most_alike
-from tenet.models.targets import QueryTarget, best_iou
+from tenet.models.targets import QueryTarget, best_iou, check_targets
 from tenet.ops import clip_boxes, decode_boxes, nms
 from tenet.structures import Detections
 
@@ -109,28 +103,14 @@ class TENET(nn.Module):
         self, images: list[EncodedImage], classes: SupportFeatures, targets: list[QueryTarget]
     ) -> Losses:
         """The parts of the loss for pictures and classes that are encoded already."""
-        self._check_targets(images, classes, targets)
-        head, rpn = self.config.head, self.config.rpn
+        check_targets(targets, len(images), classes.mask.shape[1])
+        classes.check(len(images), self.encoder.d, self.closed_form.lengths)
+        head = self.config.head
         output = self._search(images, classes)
-        judge = None
-        if output.shared is not None:
-            judge = partial(self.rpn.judge, output.shared, classes.psi_rpn, classes.mask)
-        losses = rpn_loss(
-            output,
-            targets,
-            batch=rpn.batch,
-            positive_share=rpn.positive_share,
-            iou=rpn.iou,
-            negative_branch=rpn.negative_branch,
-            class_agnostic=rpn.conditioning == "none",
-            focal=rpn.loss == "focal",
-            judge=judge,
-        )
-        if output.common is not None:
-            losses |= common_loss(output, targets)
+        losses = self._learn_rpn(output, classes, targets)
         boxes, mask = self._sample(self._propose(output, images), targets)
         if self.box_quality is not None:
-            boxes, quality_losses = self._learn_quality(images, boxes, mask, targets)
+            boxes, quality_losses = self._learn_quality(images, (boxes, mask), targets)
             losses |= quality_losses
         relation = self._relate(self._describe(images, boxes), classes)
         labels = label_regions(
@@ -154,8 +134,8 @@ class TENET(nn.Module):
                 'set them, or train.learn = "all"'
             )
         output = self.rpn.locate([image.pyramid for image in images])
-        boxes, mask = self._sample(self._propose(output, images), targets)
-        return common_loss(output, targets) | self._learn_quality(images, boxes, mask, targets)[1]
+        regions = self._sample(self._propose(output, images), targets)
+        return common_loss(output, targets) | self._learn_quality(images, regions, targets)[1]
 
     # Encoding ---------------------------------------------------------------------------------------
 
@@ -396,48 +376,40 @@ class TENET(nn.Module):
 
     # Training ---------------------------------------------------------------------------------------
 
+    def _learn_rpn(self, output: RPNOutput, classes: SupportFeatures, targets: list[QueryTarget]) -> Losses:
+        """The RPN's losses: of every class, and of what classes have in common."""
+        rpn, judge = self.config.rpn, None
+        if output.shared is not None:
+            judge = partial(self.rpn.judge, output.shared, classes.psi_rpn, classes.mask)
+        losses = rpn_loss(
+            output,
+            targets,
+            batch=rpn.batch,
+            positive_share=rpn.positive_share,
+            iou=rpn.iou,
+            negative_branch=rpn.negative_branch,
+            class_agnostic=rpn.conditioning == "none",
+            focal=rpn.loss == "focal",
+            judge=judge,
+        )
+        return losses if output.common is None else losses | common_loss(output, targets)
+
     def _sample(self, proposals: Proposals, targets: list[QueryTarget]) -> tuple[Tensor, Tensor]:
         """Regions to learn from: (E, K', P, 4) and their mask."""
         head = self.config.head
-        lists = []
-        for e, target in enumerate(targets):
-            for k in range(proposals.boxes.shape[1]):
-                way = None if self._shares_regions else k
-                lists.append(
-                    sample_regions(
-                        proposals.boxes[e, k][proposals.mask[e, k]],
-                        target.of_class(way)[0],
-                        count=head.rois,
-                        share=head.foreground_share,
-                        iou=head.foreground_iou,
-                    )
-                )
-        boxes, mask = pad_rows(lists)
-        return boxes.unflatten(0, (len(targets), -1)), mask.unflatten(0, (len(targets), -1))
+        return sample_proposals(
+            proposals,
+            targets,
+            shared=self._shares_regions,
+            count=head.rois,
+            share=head.foreground_share,
+            iou=head.foreground_iou,
+        )
 
     def _learn_quality(
-        self, images: list[EncodedImage], boxes: Tensor, mask: Tensor, targets: list[QueryTarget]
+        self, images: list[EncodedImage], regions: tuple[Tensor, Tensor], targets: list[QueryTarget]
     ) -> tuple[Tensor, Losses]:
         """The box-quality head's losses, and the regions as it moves them."""
         assert self.box_quality is not None
-        moved, parts = boxes.clone(), []
-        for e, (image, target) in enumerate(zip(images, targets, strict=True)):
-            size, regions = image.maps.size, boxes[e][mask[e]]
-            jittered = jitter_boxes(target.of_class(None)[0], self.config.box_quality.jittered, size)
-            passes: list[Refined] = self.box_quality(image.pyramid, torch.cat([regions, jittered]), size)
-            moved[e][mask[e]] = passes[-1].boxes[: len(regions)]
-            parts.append(quality_loss(passes, target))
-        return moved, {name: torch.stack([part[name] for part in parts]).mean() for name in parts[0]}
-
-    def _check_targets(
-        self, images: list[EncodedImage], classes: SupportFeatures, targets: list[QueryTarget]
-    ) -> None:
-        if not images or len(targets) != len(images):
-            raise InputError(
-                f"targets: expected one for each of the {len(images)} pictures, got {len(targets)}"
-            )
-        classes.check(len(images), self.encoder.d, self.closed_form.lengths)
-        for target in targets:
-            if not isinstance(target, QueryTarget):
-                raise InputError(f"targets: expected QueryTarget, got {type(target).__name__}")
-            target.check(classes.mask.shape[1])
+        pictures = [(image.pyramid, image.maps.size) for image in images]
+        return learn_quality(self.box_quality, pictures, regions, targets, self.config.box_quality.jittered)

@@ -1,38 +1,26 @@
 """What training minimises (spec of the ancestor, FSOD): RPN, relation head and box quality.
 
-Every function is pure: predictions and targets in, a scalar out; sampling draws from torch's global
-generator, so `torch.manual_seed` fixes it. A picture or class without any object is normal and gives
-a loss of its background alone; nothing at all gives zero, with a gradient.
+Every function is pure: predictions and targets in, a scalar out; what is drawn comes from torch's global
+generator (`tenet.models.sampling`), so `torch.manual_seed` fixes it. A picture or class without any object
+is normal and gives a loss of its background alone; nothing at all gives zero, with a gradient.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tenet.models.box_quality import DELTA_SCALES, Refined
+from tenet.models.box_quality import DELTA_SCALES, BoxQualityHead, Refined
 from tenet.models.common_objectness import assign_cells
 from tenet.models.rpn import RPNOutput
+from tenet.models.sampling import draw_rows, jitter_boxes
 from tenet.models.targets import QueryTarget, best_iou
-from tenet.ops import box_iou, clip_boxes, decode_boxes, encode_boxes, paired_iou
+from tenet.ops import box_iou, encode_boxes, paired_iou
 
 QUALITY_NEAR_IOU = 0.3
 """A box overlapping an object at least this much teaches the second estimate of its IoU."""
-
-
-JITTER_MOVE, JITTER_SCALE = 0.2, 0.3
-"""Standard deviations of a jittered box: of its centre, in sides, and of the logarithm of its sides."""
-
-
-def _sample(labels: Tensor, count: int, positive_share: float) -> tuple[Tensor, Tensor]:
-    """Rows of up to `count` labels, at most `positive_share` of them 1, the rest 0; −1 is left out."""
-    positive, negative = (labels == 1).nonzero().flatten(), (labels == 0).nonzero().flatten()
-    most = min(len(positive), int(count * positive_share))
-    positive = positive[torch.randperm(len(positive), device=labels.device)[:most]]
-    negative = negative[torch.randperm(len(negative), device=labels.device)[: count - most]]
-    return positive, negative
 
 
 def label_anchors(
@@ -89,7 +77,7 @@ def rpn_loss(
             else:
                 assigned = assign_cells(output.anchors[real], boxes, ignore)
                 label, row = assigned.labels, assigned.row
-            positive, negative = _sample(label, batch, positive_share)
+            positive, negative = draw_rows(label, batch, positive_share)
             if focal:
                 negative = _half_hardest(output.logits[e, k, real].detach(), label, negative)
             both = real[torch.cat([positive, negative])]
@@ -136,16 +124,6 @@ def _look_up(output: RPNOutput, rows: Tensor) -> tuple[Tensor, Tensor]:
     """Logits (n,) and deltas (n, 4) of rows (n, 3) of the RPN's output."""
     e, k, anchor = rows.unbind(1)
     return output.logits[e, k, anchor], output.deltas[e, k, anchor]
-
-
-def sample_regions(boxes: Tensor, wanted: Tensor, *, count: int, share: float, iou: float) -> Tensor:
-    """Proposals (n, 4) and objects (g, 4) of a picture → up to `count` regions to learn from, (m, 4).
-
-    The objects themselves join the proposals, so that there is always something right to see.
-    """
-    candidates = torch.cat([boxes, wanted])
-    labels = (best_iou(candidates, wanted)[0] >= iou).float()
-    return candidates[torch.cat(_sample(labels, count, share))].detach()
 
 
 class RegionLabels(NamedTuple):
@@ -251,14 +229,24 @@ def _competing_loss(logits: Tensor, labels: RegionLabels, ratio: tuple[int, int,
     return picked.mean() if len(picked) else 0 * logits.sum()
 
 
-def jitter_boxes(boxes: Tensor, count: int, size: tuple[int, int]) -> Tensor:
-    """About `count` boxes: objects (g, 4) moved and scaled at random, cut to a picture of `size` (H, W)."""
-    if len(boxes) == 0 or count == 0:
-        return boxes[:0]
-    own = boxes.repeat(-(-count // len(boxes)), 1)[:count]
-    deltas = torch.randn_like(own) * own.new_tensor([JITTER_MOVE, JITTER_MOVE, JITTER_SCALE, JITTER_SCALE])
-    moved = clip_boxes(decode_boxes(deltas, own), size)
-    return moved[(moved[:, 2:] - moved[:, :2] >= 1).all(1)]
+def learn_quality(
+    head: BoxQualityHead,
+    pictures: Sequence[tuple[list[Tensor], tuple[int, int]]],
+    regions: tuple[Tensor, Tensor],
+    targets: list[QueryTarget],
+    jittered: int,
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Regions (E, K', P, 4) with their mask, as the head moves them, and its losses on these and on about
+    `jittered` moved objects of each picture, which is given by its levels and its size (H, W)."""
+    boxes, mask = regions
+    moved, parts = boxes.clone(), []
+    for e, ((pyramid, size), target) in enumerate(zip(pictures, targets, strict=True)):
+        own = boxes[e][mask[e]]
+        around = jitter_boxes(target.of_class(None)[0], jittered, size)
+        passes: list[Refined] = head(pyramid, torch.cat([own, around]), size)
+        moved[e][mask[e]] = passes[-1].boxes[: len(own)]
+        parts.append(quality_loss(passes, target))
+    return moved, {name: torch.stack([part[name] for part in parts]).mean() for name in parts[0]}
 
 
 def quality_loss(passes: list[Refined], target: QueryTarget) -> dict[str, Tensor]:

@@ -46,6 +46,16 @@ class QueryTarget(NamedTuple):
         return self.boxes[mine & ~self.ignore], self.boxes[mine & self.ignore]
 
 
+def check_targets(targets: list[QueryTarget], pictures: int, classes: int) -> None:
+    """Refuse anything but one sound target for each picture."""
+    if not pictures or len(targets) != pictures:
+        raise InputError(f"targets: expected one for each of the {pictures} pictures, got {len(targets)}")
+    for target in targets:
+        if not isinstance(target, QueryTarget):
+            raise InputError(f"targets: expected QueryTarget, got {type(target).__name__}")
+        target.check(classes)
+
+
 def best_iou(boxes: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
     """For each box its largest IoU with `others` and that other's row; zeros where there is none."""
     if len(others) == 0:

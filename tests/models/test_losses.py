@@ -9,15 +9,14 @@ from tenet.models.box_quality import Refined
 from tenet.models.losses import (
     RegionLabels,
     best_iou,
-    jitter_boxes,
     label_anchors,
     label_regions,
     quality_loss,
     relation_loss,
     rpn_loss,
-    sample_regions,
 )
 from tenet.models.rpn import RPNOutput
+from tenet.models.sampling import jitter_boxes, sample_regions
 
 ANCHORS = torch.tensor(
     [[0.0, 0, 10, 10], [0, 0, 10, 20], [40, 40, 50, 50], [42, 42, 52, 52], [80, 80, 90, 90]]
