@@ -183,6 +183,7 @@ def tenet_lite(encoder: str) -> ModelConfig:
             objectness_power=0.25,
             quality_power=2.0,
         ),
+        query_size=(480, 480),
     )
 
 
