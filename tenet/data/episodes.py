@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 from tenet.data.dataset import Dataset, Record
 from tenet.data.queries import Query, cut_out, mosaic, ways_of
 from tenet.data.shots import ShotList, ShotRef, candidates
-from tenet.data.transforms import flip, query_size, resize, stretched_size, support_crop
+from tenet.data.transforms import (
+    flip,
+    query_size,
+    recolour,
+    resize,
+    stretched_size,
+    support_crop,
+    turn,
+)
 from tenet.errors import ConfigError, DataError, InputError
 
 SAMPLING = ("balanced", "frequency")
@@ -57,6 +65,10 @@ class EpisodeSettings:
     """The query is a cut-out around one of its objects; its sides are this share of the picture's."""
     mosaic: float = 0.0
     """How often the query is four pictures side by side, each at half the size: for small objects."""
+    turn: float = 0.0
+    """How often the query is turned by one to three right angles: seen from above, things lie any way."""
+    recolour: float = 0.0
+    """How often the query's colours are changed: grey, negative, exchanged, pale."""
 
     def __post_init__(self) -> None:
         if self.ways < 1 or self.shots < 1 or not 0 <= self.min_shots <= self.shots:
@@ -78,11 +90,11 @@ class EpisodeSettings:
             low, high = getattr(self, name)
             if not 0 < low <= high:
                 raise ConfigError(f"episodes.{name}: expected 0 < low <= high, got {(low, high)}")
-        if self.zoom[1] > 1 or not 0 <= self.mosaic <= 1:
-            raise ConfigError(
-                f"episodes: expected zoom of at most 1 and mosaic from 0 to 1, "
-                f"got {self.zoom} and {self.mosaic}"
-            )
+        if self.zoom[1] > 1:
+            raise ConfigError(f"episodes.zoom: expected at most 1, got {self.zoom}")
+        for name in ("mosaic", "turn", "recolour"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ConfigError(f"episodes.{name}: expected from 0 to 1, got {getattr(self, name)}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,9 +284,11 @@ class EpisodeSource:
         """A picture as a query: itself, a cut-out, or with three others a mosaic, as the settings say."""
         members = self.draw_members(rng, record)
         if len(members) == 1:
-            return self._view(rng, record)
-        views = [self._view(rng, member, 0.5) for member in members]
-        return mosaic([views[place] for place in rng.permutation(4).tolist()])
+            query = self._view(rng, record)
+        else:
+            views = [self._view(rng, member, 0.5) for member in members]
+            query = mosaic([views[place] for place in rng.permutation(4).tolist()])
+        return self._changed(rng, query)
 
     def draw_members(self, rng: np.random.Generator, record: Record) -> list[Record]:
         """The pictures that a query is made of, with itself in front: one, or four of a mosaic. The first
@@ -298,6 +312,15 @@ class EpisodeSource:
         picture, boxes = resize(query.picture, query.boxes, *size)
         if rng.random() < settings.flip:
             picture, boxes = flip(picture, boxes)
+        return query._replace(picture=picture, boxes=boxes)
+
+    def _changed(self, rng: np.random.Generator, query: Query) -> Query:
+        """Turned and recoloured as often as the settings say; a setting of 0 draws nothing."""
+        picture, boxes = query.picture, query.boxes
+        if self.settings.turn and rng.random() < self.settings.turn:
+            picture, boxes = turn(picture, boxes, int(rng.integers(1, 4)))
+        if self.settings.recolour and rng.random() < self.settings.recolour:
+            picture = recolour(picture, rng)
         return query._replace(picture=picture, boxes=boxes)
 
     def draw_shots(self, rng: np.random.Generator, label: int, query: Record) -> list[ShotRef]:

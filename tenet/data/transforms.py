@@ -11,6 +11,8 @@ from tenet.errors import InputError
 
 Picture = NDArray[np.uint8]
 Boxes = NDArray[np.float32]
+LUMINANCE = np.array([0.299, 0.587, 0.114], np.float32)
+"""Shares of red, green and blue in what looks bright (ITU-R BT.601)."""
 
 
 def resize(picture: Picture, boxes: Boxes, width: int, height: int) -> tuple[Picture, Boxes]:
@@ -47,6 +49,32 @@ def flip(picture: Picture, boxes: Boxes) -> tuple[Picture, Boxes]:
     mirrored = boxes.copy()
     mirrored[:, 0], mirrored[:, 2] = width - boxes[:, 2], width - boxes[:, 0]
     return np.ascontiguousarray(picture[:, ::-1]), mirrored
+
+
+def turn(picture: Picture, boxes: Boxes, quarters: int) -> tuple[Picture, Boxes]:
+    """Turned by `quarters` right angles against the clock; boxes in the turned picture."""
+    for _ in range(quarters % 4):
+        width = picture.shape[1]
+        picture = np.ascontiguousarray(np.rot90(picture))
+        x1, y1, x2, y2 = boxes.T
+        boxes = np.stack([y1, width - x2, y2, width - x1], 1)
+    return picture.copy(), boxes.copy()
+
+
+def recolour(picture: Picture, rng: np.random.Generator) -> Picture:
+    """The same scene as another camera might see it: grey, negative (as heat is often shown), with its
+    colours exchanged, or as it was; then with another brightness and contrast."""
+    values = picture.astype(np.float32) / 255
+    kind = int(rng.integers(4))
+    if kind < 2:
+        values = np.repeat(values @ LUMINANCE[:, None], 3, 2)
+    if kind == 1:
+        values = 1 - values
+    if kind == 2:
+        values = values[..., rng.permutation(3)]
+    low, high = rng.uniform(0, 0.3), rng.uniform(0.7, 1)
+    values = low + (high - low) * values ** rng.uniform(0.6, 1.6)
+    return np.asarray(np.round(values * 255), np.uint8)
 
 
 def support_crop(

@@ -241,6 +241,8 @@ def _query_transform(views: ViewEpisodes) -> list[Any]:
     """What a query's view depends on beside its picture: a mosaic also on the set."""
     settings, dataset = views.source.settings, views.source.dataset
     sizes = [settings.query_sizes, settings.query_longer, settings.aspect, settings.zoom, settings.mosaic]
+    if settings.turn or settings.recolour:
+        sizes += [settings.turn, settings.recolour]
     pictures = [record.id for record in dataset.records] if settings.mosaic else []
     return [sizes, dataset.classes, pictures]
 

@@ -71,6 +71,21 @@ def test_boxes_lie_on_the_objects_of_the_query(dataset: Dataset) -> None:
     assert np.allclose(mirrored.crop_boxes[..., 0], 48 - plain.crop_boxes[..., 2])
 
 
+def test_queries_are_turned_and_recoloured_as_often_as_asked(dataset: Dataset) -> None:
+    plain, turned, recoloured = (
+        EpisodeSource(dataset, EpisodeSettings(shots=1, flip=0, **SMALL, **change))[3]  # type: ignore[arg-type]
+        for change in ({}, {"turn": 1.0}, {"recolour": 1.0})
+    )
+    assert turned.query.shape[:2] in (plain.query.shape[:2], plain.query.shape[1::-1])
+    assert not np.array_equal(turned.query, plain.query)
+    assert len(turned.boxes) == len(plain.boxes)
+    assert (turned.boxes[:, 2:] > turned.boxes[:, :2]).all()
+    assert np.array_equal(recoloured.boxes, plain.boxes)
+    assert not np.array_equal(recoloured.query, plain.query)
+    with pytest.raises(ConfigError, match=r"episodes.turn: expected from 0 to 1, got 2"):
+        EpisodeSettings(turn=2)
+
+
 def test_any_ways_label_every_class_of_the_episode(dataset: Dataset) -> None:
     settings = EpisodeSettings(ways=8, shots=1, others="any", **SMALL)  # type: ignore[arg-type]
     episode = EpisodeSource(dataset, settings)[0]

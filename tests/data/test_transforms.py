@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenet.data.transforms import flip, query_size, resize, stretched_size, support_crop
+from tenet.data.transforms import flip, query_size, recolour, resize, stretched_size, support_crop, turn
 from tenet.errors import InputError
 
 
@@ -44,6 +44,46 @@ def test_flipping_twice_changes_nothing_and_arguments_stay() -> None:
     assert np.array_equal(twice[0], picture)
     assert np.array_equal(twice[1], before)
     assert np.array_equal(boxes, before)
+
+
+@pytest.mark.parametrize("quarters", [0, 1, 2, 3, 5])
+def test_a_turned_box_is_around_the_same_pixels(quarters: int) -> None:
+    picture = np.zeros((6, 10, 3), np.uint8)
+    picture[1:4, 2:8] = 200
+    boxes = np.array([[2, 1, 8, 4]], np.float32)
+    turned, [box] = turn(picture, boxes, quarters)
+    x1, y1, x2, y2 = box.astype(int)
+    assert turned.shape[:2] == ((6, 10) if quarters % 2 == 0 else (10, 6))
+    assert (turned[y1:y2, x1:x2] == 200).all()
+    assert turned.sum() == picture.sum()
+    assert boxes.tolist() == [[2, 1, 8, 4]]
+
+
+def test_four_quarters_change_nothing_and_no_box_is_no_problem() -> None:
+    picture = np.random.default_rng(0).integers(0, 256, (5, 9, 3), dtype=np.uint8)
+    once, none = turn(picture, np.zeros((0, 4), np.float32), 1)
+    assert none.shape == (0, 4)
+    assert np.array_equal(turn(once, none, 3)[0], picture)
+
+
+def test_recoloured_pictures_are_the_same_scene() -> None:
+    """Every kind turns up; what was even stays even, what differed differs, and the picture given stays."""
+    picture = np.zeros((4, 6, 3), np.uint8)
+    picture[:, 3:] = (250, 40, 90)
+    before, grey, coloured, negative = picture.copy(), 0, 0, 0
+    for seed in range(60):
+        seen = recolour(picture, np.random.default_rng(seed)).astype(int)
+        assert seen.shape == picture.shape
+        assert (seen[:, :3] == seen[0, 0]).all()
+        assert (seen[:, 3:] == seen[0, 5]).all()
+        assert (seen[0, 0] != seen[0, 5]).any()
+        plain = len(set(seen[0, 5].tolist())) == 1
+        grey, coloured = grey + plain, coloured + (not plain)
+        negative += bool((seen[0, 0] > seen[0, 5]).all())
+    assert np.array_equal(picture, before)
+    assert grey > 15
+    assert coloured > 15
+    assert 5 < negative < grey
 
 
 @given(st.integers(1, 3000), st.integers(1, 3000))
