@@ -108,9 +108,13 @@ class TrainConfig(OptimConfig):
     start: str = ""
     """A shipped model, a run or a checkpoint to start from; parts of the same name and shape are taken."""
     learn: str = "all"
-    """all; boxes: only what knows no class, the neck, the RPN's common part and box quality, from every
-    object of the queries, at a third of a step's cost; or relations: only what compares with shots, on the
-    boxes of `start`, which stay as they are and are all that is taken from it."""
+    """all; boxes: only what knows no class, the neck, the RPN's common part and box quality (and the encoder,
+    where it is not frozen), from every object of the queries, at a third of a step's cost; or relations:
+    only what compares with shots, on the boxes of `start`, which stay as they are and are all that is taken
+    from it."""
+    keep_maps: float = 0.0
+    """With learn = "boxes" and an encoder that learns: how much its last map is held to what it was at the
+    start; 0 lets it go."""
     save_every: int = 1000
     """Iterations between checkpoints."""
     keep: int = 3
@@ -216,6 +220,11 @@ class Recipe:
             raise ConfigError(
                 "train.cache holds maps of an encoder that does not learn; set model.encoder.frozen = true "
                 "or train.cache = false"
+            )
+        if self.train.keep_maps and (self.model.encoder.frozen or self.train.learn != "boxes"):
+            raise ConfigError(
+                'train.keep_maps: expected train.learn = "boxes" and an encoder that learns '
+                f"(model.encoder.frozen = false), got {self.train.learn!r} and {self.model.encoder.frozen}"
             )
 
     def to_dict(self) -> Table:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tenet.data.episodes import Episode
+from tenet.engine.kept_maps import KeptMaps
 from tenet.models.detector import TENET, Losses
 from tenet.models.supports import Supports
 from tenet.models.targets import QueryTarget
@@ -67,12 +68,15 @@ def episode_losses(detector: TENET, episodes: Sequence[Episode]) -> Losses:
     return losses
 
 
-def episode_box_losses(detector: TENET, episodes: Sequence[Episode]) -> Losses:
-    """The parts that know no class, from the queries' pixels."""
+def episode_box_losses(detector: TENET, episodes: Sequence[Episode], kept: KeptMaps | None = None) -> Losses:
+    """The parts that know no class, from the queries' pixels; with `kept`, an encoder that learns keeps its
+    last map."""
     device = next(detector.parameters()).device
-    images = detector.encode_images([to_picture(episode.query, device) for episode in episodes])
+    pictures = [to_picture(episode.query, device) for episode in episodes]
+    images = detector.encode_images(pictures)
     targets = [to_target(episode.boxes, episode.ways, episode.ignore, device) for episode in episodes]
-    return detector.box_losses(images, targets)
+    losses = detector.box_losses(images, targets)
+    return losses if kept is None else losses | kept.losses(pictures, images)
 
 
 def to_picture(pixels: NDArray[np.uint8], device: torch.device | str) -> Tensor:

@@ -24,6 +24,9 @@ from tenet.errors import TrainingError
 from tenet.models.detector import TENET, Losses
 from tenet.recipe import OptimConfig
 
+LossesOf = Callable[[TENET, Sequence[Any]], Losses]
+"""Detector and a micro-batch → the parts of the loss."""
+
 
 @dataclass
 class Job:
@@ -38,7 +41,7 @@ class Job:
     detector: TENET
     plan: OptimConfig
     source: Source[Any]
-    losses_of: Callable[[TENET, Sequence[Any]], Losses]
+    losses_of: LossesOf
     render: Callable[[int], Episode]
     failures: Path
     seed: int = 0

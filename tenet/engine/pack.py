@@ -1,6 +1,7 @@
 """A checkpoint as it ships: half precision, without the optimiser, with what bare crops need.
 
-The frozen encoder's weights come with its own package and are not in the file. A shot that comes without its
+A frozen encoder's weights come with its own package and are not in the file; of one that learned, all of it
+is, and from then on it is frozen. A shot that comes without its
 picture has no surroundings: cells of training pictures that cover no object stand for them.
 """
 
@@ -14,6 +15,7 @@ from torch import Tensor
 from tenet.data.episodes import EpisodeSource
 from tenet.engine.batch import to_batch
 from tenet.engine.checkpoint import Checkpoint, restore_detector, write_checkpoint
+from tenet.engine.optim import BACKBONE
 from tenet.models.detector import TENET
 from tenet.models.objectness import NEGATIVE_IOU, cell_statistics
 from tenet.models.targets import best_iou
@@ -33,9 +35,17 @@ def pack(checkpoint: Checkpoint, out: Path, source: EpisodeSource | None = None)
     detector = restore_detector(checkpoint).eval()
     if source is not None and detector.rpn.closed_form:
         fit_background(detector, source)
+    encoder = checkpoint.recipe.model.encoder
+    if not encoder.frozen:
+        model = replace(checkpoint.recipe.model, encoder=replace(encoder, weights="none", frozen=True))
+        train = replace(checkpoint.recipe.train, keep_maps=0.0)
+        checkpoint = replace(checkpoint, recipe=replace(checkpoint.recipe, model=model, train=train))
     state = detector.state_dict()
+    packaged = checkpoint.recipe.model.encoder.weights == "imagenet"
     tensors = {
-        name: state[name.removeprefix("model/")] for name in checkpoint.tensors if name.startswith("model/")
+        f"model/{name}": tensor
+        for name, tensor in state.items()
+        if not (packaged and name.startswith(BACKBONE))
     }
     return write_checkpoint(
         out if out.suffix == ".json" else out.with_name(f"{out.name}.json"),

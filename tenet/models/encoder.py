@@ -122,7 +122,7 @@ class EncodingNetwork(nn.Module):
             c4=self.adapt4(local),
             c5=None if self.per_region or c5 is None else self.adapt5(c5 / scale5),
             raw4=c4 if self.per_region else None,
-            raw5=c5.detach() if self.keep_raw and c5 is not None else None,
+            raw5=c5 if self.keep_raw else None,
             size=size,
         )
 
@@ -138,7 +138,8 @@ class EncodingNetwork(nn.Module):
         if maps.raw5 is None:
             raw = phi.new_zeros(len(boxes), 0)
         else:
-            raw = roi_align(maps.raw5, boxes5, 1, 1 / stride5, RAW_SAMPLES).flatten(1)
+            # The prior is what the encoder knows by itself: it teaches it nothing.
+            raw = roi_align(maps.raw5.detach(), boxes5, 1, 1 / stride5, RAW_SAMPLES).flatten(1)
         return RegionFeatures(phi, local, raw)
 
     def _one_by_one(self, maps: Maps, boxes: Tensor) -> Tensor:
