@@ -184,6 +184,7 @@ def tenet_lite(encoder: str) -> ModelConfig:
             quality_power=2.0,
         ),
         query_size=(480, 480),
+        score_threshold=0.001,
     )
 
 

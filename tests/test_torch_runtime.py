@@ -13,7 +13,7 @@ from tenet.errors import WeightsError
 from tenet.models.build import build_detector
 from tenet.predictor import Tenet
 from tenet.runtime.calibration import Calibration
-from tenet.runtime.torch_runtime import TorchRuntime, load_runtime
+from tenet.runtime.torch_runtime import TorchRuntime, load_runtime, shipped_models
 from tenet.structures import Shot
 
 CONFIG = replace(TINY, rpn=replace(TINY.rpn, closed_form=True))
@@ -132,3 +132,22 @@ def test_calibration_keeps_the_order() -> None:
 def test_bad_calibration_is_refused(raw: tuple[float, ...], probability: tuple[float, ...]) -> None:
     with pytest.raises(WeightsError):
         Calibration(raw, probability)
+
+
+def draw_disc() -> np.ndarray:
+    y, x = np.mgrid[:80, :80]
+    inside = (x - 40) ** 2 + (y - 40) ** 2 < 30**2
+    return np.where(inside[..., None], (220, 40, 40), (250, 250, 250)).astype(np.uint8)
+
+
+@pytest.mark.parametrize("name", shipped_models())
+def test_nothing_but_the_threshold_that_is_asked_for_cuts_scores(name: str) -> None:
+    """Ranking needs the tail: a floor of the network's own would take it away unseen."""
+    model = Tenet(load_runtime(name).uncalibrated())
+    bank = ClassBank(model)
+    bank.register("disc", [draw_disc()])
+    picture = make_picture(2, 240, 320)
+    scores = model.detect(picture, bank, threshold=0.0).scores
+    assert len(scores)
+    assert scores.min() < 0.04
+    assert (model.detect(picture, bank, threshold=0.02).scores >= 0.02).all()
