@@ -11,6 +11,7 @@ picture, clipped to it.
 import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, overload
@@ -186,12 +187,14 @@ class Tenet:
             found = self._look(jobs, request, batch)
             for place, one in enumerate(block):
                 rows = [row for row, job in enumerate(jobs) if job.place == place]
+                shape = (0, 0) if one.picture is None else one.picture.shape[:2]
                 detections = combine(
                     [jobs[row].view for row in rows],
                     [found[row] for row in rows],
                     request.classes,
                     request.threshold,
                     request.limit,
+                    partial(request.judge, (shape[1], shape[0])),
                 )
                 yield Frame(one.number, one.path, one.time, one.picture, detections, one.error)
 

@@ -86,8 +86,11 @@ class StoredClass:
 
     def seen(self) -> list[SeenSize]:
         """How large each shot was."""
-        pairs = zip(self.rows["thing"].tolist(), self.rows["picture"].tolist(), strict=True)
-        return [SeenSize((thing[0], thing[1]), (picture[0], picture[1])) for thing, picture in pairs]
+        columns = zip(
+            *(self.rows[name].tolist() for name in ("thing", "picture", "scene_bytes")), strict=True
+        )
+        # Scenes of the same picture are the same file; of others hardly ever one of the same length.
+        return [SeenSize((thing[0], thing[1]), (size[0], size[1]), scene) for thing, size, scene in columns]
 
     def features(self) -> ClassFeatures:
         """As the runtime gave them, rounded to two bytes."""

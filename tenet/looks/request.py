@@ -9,9 +9,10 @@ import numpy as np
 
 from tenet.errors import InputError, WeightsError
 from tenet.looks.sizes import SeenSize
+from tenet.looks.usual_size import usual_size
 from tenet.looks.views import Size, View, check_size, plan_views
 from tenet.runtime.protocol import Runtime
-from tenet.structures import ClassFeatures
+from tenet.structures import ClassFeatures, Detections, FloatArray
 
 KEPT = 256
 """Features of so many classes are held in memory; of more they are fetched anew for each batch."""
@@ -55,7 +56,9 @@ class Request:
         self.threshold = asked_threshold(runtime.threshold if threshold is None else threshold)
         self.limit = whole_number("limit", limit)
         self._bank, self._size, self._tiles = bank, size, tiles
+        self._runtime = runtime
         self._seen = [bank.seen(name) for name in self.classes]
+        self._usual = [usual_size(seen) for seen in self._seen]
         self._features: dict[int, ClassFeatures] = {}
         self._views: dict[tuple[int, int], list[View]] = {}
 
@@ -64,6 +67,15 @@ class Request:
         if (width, height) not in self._views:
             self._views[width, height] = plan_views((width, height), self._seen, self._size, self._tiles)
         return self._views[width, height]
+
+    def judge(self, picture: tuple[int, int], found: Detections) -> FloatArray:
+        """Raw scores of boxes in a picture of that size (width, height) → those that are told, by usual sizes
+        and calibration. Labels are rows of `classes`."""
+        scores = found.scores.copy()
+        for label in np.unique(found.labels).tolist():
+            mine = found.labels == label
+            scores[mine] *= self._usual[label].factor(found.boxes[mine], picture)
+        return self._runtime.calibrate(scores)
 
     def features(self, labels: Sequence[int]) -> list[ClassFeatures]:
         """Features of the classes in these rows of `classes`."""

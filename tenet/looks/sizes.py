@@ -9,7 +9,7 @@ Sizes are (width, height) in pixels.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tenet.errors import InputError
 
@@ -22,10 +22,16 @@ SMALLEST, LARGEST = 480, 960
 @dataclass(frozen=True)
 class SeenSize:
     """How large a shot was: the object (width, height) in pixels, and its picture's size; for a bare crop
-    (0, 0)."""
+    (0, 0). `scene` tells pictures apart: a number that shots of one picture share, 0 for a bare crop."""
 
     thing: tuple[float, float]
     picture: tuple[int, int] = (0, 0)
+    scene: int = field(default=0, compare=False)
+
+    @property
+    def share(self) -> float:
+        """Of its picture's longer side that the thing's side takes up; 0 for a bare crop."""
+        return math.sqrt(self.thing[0] * self.thing[1]) / max(self.picture) if max(self.picture) else 0.0
 
     def side_in(self, picture: tuple[int, int]) -> float:
         """The thing's expected side in another picture, in that picture's pixels.

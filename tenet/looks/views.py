@@ -8,7 +8,7 @@ Sizes are (width, height) in pixels; boxes are xyxy.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -42,6 +42,7 @@ THOROUGH = (0.8, 1.25)
 """`thorough` looks twice, at the working size of `auto` times each of these."""
 WORDS = ("auto", "thorough", "original")
 
+Judge = Callable[[Detections], FloatArray]
 Size = int | str
 """One of `WORDS`, or the longer side of the working picture in pixels."""
 
@@ -150,13 +151,24 @@ def _with_rivals(view: View, every: tuple[int, ...], whole: tuple[int, ...]) -> 
 
 
 def combine(
-    views: Sequence[View], found: Sequence[Detections], classes: Sequence[str], threshold: float, most: int
+    views: Sequence[View],
+    found: Sequence[Detections],
+    classes: Sequence[str],
+    threshold: float,
+    most: int,
+    judge: Judge | None = None,
 ) -> Detections:
-    """What the views of one picture found, in that picture's pixels: at least `threshold`, best first."""
+    """What the views of one picture found, in that picture's pixels: at least `threshold`, best first.
+
+    `judge` makes a picture's raw scores into those that are told, from its boxes where they are in it.
+    """
     groups: dict[tuple[int, ...], list[Look]] = {}
     for view, one in zip(views, found, strict=True):
-        placed = view.in_picture(one.select(one.scores >= threshold))
-        groups.setdefault(view.labels, []).append(placed)
+        placed, cut = view.in_picture(one)
+        if judge is not None:
+            placed = replace(placed, scores=judge(placed))
+        good = placed.scores >= threshold
+        groups.setdefault(view.labels, []).append((placed.select(good), cut[good]))
     # Groups have no class in common: doubles can only be within one.
     merged = join([merge(looks, most) for looks in groups.values()], classes)
     return merged.select(np.arange(min(most, len(merged))))

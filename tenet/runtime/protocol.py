@@ -42,8 +42,11 @@ class Runtime(Protocol):
         """All shots of one class."""
 
     def match(self, images: Sequence[Any], classes: Sequence[ClassFeatures]) -> list[Detections]:
-        """Every class in every encoded picture, best first; a label is a row of `classes`. Scores are
-        calibrated, none is cut off by a threshold."""
+        """Every class in every encoded picture, best first; a label is a row of `classes`. Scores are raw:
+        they rank boxes, and none is cut off by a threshold."""
+
+    def calibrate(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Raw scores (n,) → how often such a box is right, (n,), in the same order."""
 
     def explain(self, image: Any, features: ClassFeatures, boxes: NDArray[np.float32]) -> list[Explanation]:
         """Why each of these boxes (n, 4) of an encoded picture looks like that class."""

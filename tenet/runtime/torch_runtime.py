@@ -110,8 +110,10 @@ class TorchRuntime:
     @torch.inference_mode()
     def match(self, images: Sequence[EncodedImage], classes: Sequence[ClassFeatures]) -> list[Detections]:
         stacked = self._stack(tuple(classes))
-        found = [self.detector.match([image], stacked)[0] for image in images]
-        return [replace(one, scores=self.calibration(one.scores)) for one in found]
+        return [self.detector.match([image], stacked)[0] for image in images]
+
+    def calibrate(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        return self.calibration(scores)
 
     @torch.inference_mode()
     def explain(

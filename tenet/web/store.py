@@ -168,7 +168,13 @@ class ClassStore:
 
 
 _REVISION = sql.select(facts.c.value).where(facts.c.name == "revision")
-_SIZES = (shots.c.thing_width, shots.c.thing_height, shots.c.picture_width, shots.c.picture_height)
+_SIZES = (
+    shots.c.thing_width,
+    shots.c.thing_height,
+    shots.c.picture_width,
+    shots.c.picture_height,
+    sql.func.length(shots.c.scene).label("scene_bytes"),
+)
 
 
 def no_class(name: str) -> NotFoundError:
@@ -245,7 +251,10 @@ def _stored_shot(row: Any) -> StoredShot:
 
 
 def _seen(row: Any) -> SeenSize:
-    return SeenSize((row["thing_width"], row["thing_height"]), (row["picture_width"], row["picture_height"]))
+    scene = row["scene_bytes"] if "scene_bytes" in row else len(row["scene"])
+    return SeenSize(
+        (row["thing_width"], row["thing_height"]), (row["picture_width"], row["picture_height"]), scene
+    )
 
 
 def _box(text: str | None) -> Box | None:
