@@ -103,12 +103,13 @@ def _try(args: argparse.Namespace, runtime: Any) -> "tuple[list[Trial], dict[str
 
 def _worth(trials: "Sequence[Trial]", threshold: float) -> dict[str, Any]:
     """What scores are worth, and false alarms at the threshold."""
-    from tenet.trials.calibrating import false_alarms, false_alarms_in_a_picture, reliability
+    from tenet.trials.calibrating import at_levels, false_alarms, false_alarms_in_a_picture, reliability
 
     rows = reliability(trials)
     return {
         "threshold": threshold,
         "reliability": [dict(zip(("score", "right", "boxes"), row, strict=True)) for row in rows],
+        "levels": [level._asdict() for level in at_levels(trials)],
         "false_alarms_per_look": false_alarms(trials, threshold),
         "false_alarms_per_picture": false_alarms_in_a_picture(trials, threshold),
     }

@@ -14,6 +14,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,11 +73,31 @@ def isotonic(x: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats]:
 def best_threshold(trials: Sequence[Trial], curve: Calibration) -> float:
     """The highest probability, in steps of 0.05, whose mean F1 over trials is within `AS_GOOD` of the best
     among those with at most `MOST_ALARMS`; the one with the fewest alarms where all have more."""
-    told = calibrated(trials, curve)
-    levels = np.round(np.arange(0.05, 0.95, 0.05), 2)
-    quiet = [level for level in levels if false_alarms(told, level) <= MOST_ALARMS] or [levels[-1]]
-    means = [np.mean([f1(trial, trial.confidence >= level) for trial in told]) for level in quiet]
-    return float(max(level for level, mean in zip(quiet, means, strict=True) if mean >= max(means) - AS_GOOD))
+    levels = at_levels(calibrated(trials, curve))
+    quiet = [level for level in levels if level.false_alarms <= MOST_ALARMS] or levels[-1:]
+    best = max(level.f1 for level in quiet)
+    return max(level.threshold for level in quiet if level.f1 >= best - AS_GOOD)
+
+
+class Level(NamedTuple):
+    """What a threshold gives: the mean F1 of trials, and false alarms for each look at a class that a
+    picture does not show."""
+
+    threshold: float
+    f1: float
+    false_alarms: float
+
+
+def at_levels(trials: Sequence[Trial]) -> list[Level]:
+    """Thresholds from 0.05 to 0.9 in steps of 0.05, lowest first."""
+    return [
+        Level(
+            float(threshold),
+            float(np.mean([f1(trial, trial.confidence >= threshold) for trial in trials])),
+            false_alarms(trials, float(threshold)),
+        )
+        for threshold in np.round(np.arange(0.05, 0.95, 0.05), 2)
+    ]
 
 
 def calibrated(trials: Sequence[Trial], curve: Calibration) -> list[Trial]:
