@@ -143,7 +143,8 @@ class EncoderConfig:
     """Backbone; see `tenet.models.backbones.BACKBONES`."""
     weights: str = "none"
     """`imagenet` (lite0, lite1 and lite2: from their packages), a .safetensors or .pth file with the
-    model's usual names, or `none` for random weights."""
+    model's usual names, or `none`: random at first, or, in a packed model whose encoder learned,
+    with the model's own tensors."""
     channels: int = 0
     """d, channels of the C4 map, by a 1×1 adapter; 0 keeps the backbone's own."""
     regions: str = "per_region"

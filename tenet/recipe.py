@@ -145,6 +145,8 @@ class TrainConfig(OptimConfig):
             raise ConfigError(
                 'train.start: expected a model whose boxes are taken with train.learn = "relations", got none'
             )
+        if self.keep_maps < 0:
+            raise ConfigError(f"train.keep_maps: expected at least 0, got {self.keep_maps}")
         _positive("train", self, ("save_every", "keep", "log_every", "cache_views", "shot_views"))
 
 
@@ -221,10 +223,12 @@ class Recipe:
                 "train.cache holds maps of an encoder that does not learn; set model.encoder.frozen = true "
                 "or train.cache = false"
             )
-        if self.train.keep_maps and (self.model.encoder.frozen or self.train.learn != "boxes"):
+        if self.train.keep_maps and (
+            self.train.learn != "boxes" or self.model.encoder.frozen or not self.model.head.cosine_prior
+        ):
             raise ConfigError(
-                'train.keep_maps: expected train.learn = "boxes" and an encoder that learns '
-                f"(model.encoder.frozen = false), got {self.train.learn!r} and {self.model.encoder.frozen}"
+                'train.keep_maps: expected train.learn = "boxes", an encoder that learns '
+                "(model.encoder.frozen = false) and model.head.cosine_prior = true; set them, or keep no maps"
             )
 
     def to_dict(self) -> Table:

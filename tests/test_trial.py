@@ -208,15 +208,15 @@ def test_each_set_is_judged_by_the_others() -> None:
 
 
 def test_levels_tell_what_a_threshold_gives() -> None:
-    trial = make_trial([0.9, 0.8, 0.4, 0.3], [True, False, True, True])
+    trial = make_trial([0.9, 0.8, 0.4, 0.3], [True, False, True, True], [False, True, False, False])
     levels = {level.threshold: level for level in at_levels([trial])}
     assert sorted(levels) == pytest.approx([0.05 * step for step in range(1, 19)])
     objects = trial.objects
     assert levels[0.05].f1 == pytest.approx(2 * 3 / (4 + objects))
     assert levels[0.9].f1 == pytest.approx(2 * 1 / (1 + objects))
     assert levels[0.5].f1 == pytest.approx(2 * 1 / (2 + objects))
-    alarms = [levels[key].false_alarms for key in sorted(levels)]
-    assert alarms == sorted(alarms, reverse=True)
+    assert levels[0.8].false_alarms == pytest.approx(1 / trial.looks)
+    assert levels[0.85].false_alarms == 0
 
 
 def test_every_set_weighs_the_same_in_reliability() -> None:

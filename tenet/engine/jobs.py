@@ -13,7 +13,6 @@ from tenet.engine.feature_cache import FeatureCache, shards_with_bar
 from tenet.engine.kept_maps import KeptMaps
 from tenet.engine.locks import locked
 from tenet.engine.loop import Job, LossesOf
-from tenet.engine.optim import BACKBONE
 from tenet.engine.view_episodes import ViewEpisodes
 from tenet.models.detector import BOX_PARTS, TENET, UNDER_BOXES
 from tenet.recipe import OptimConfig, TrainConfig
@@ -38,14 +37,14 @@ def make_job(
     """A job over `source`: from pixels, or from the cache (filled first) with `train.cache`."""
     failures, world = options.out / "failed", options.world
     boxes_only = train.learn == "boxes"
-    taught = BOX_PARTS if detector.config.encoder.frozen else (*UNDER_BOXES, BACKBONE)
+    taught = BOX_PARTS if detector.config.encoder.frozen else UNDER_BOXES
     if train.learn != "all":
         for name, parameter in detector.named_parameters():
             learns = name.startswith(taught) if boxes_only else not name.startswith(UNDER_BOXES)
             parameter.requires_grad_(parameter.requires_grad and learns)
     if not train.cache:
         box_losses: LossesOf = episode_box_losses
-        if train.keep_maps:
+        if boxes_only and train.keep_maps:
             box_losses = partial(episode_box_losses, kept=KeptMaps.of(detector, train.keep_maps))
         return Job(
             detector,

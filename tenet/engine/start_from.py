@@ -6,6 +6,7 @@ longer with a schedule of its own. A detector that has seen a split's novel clas
 
 from tenet.data.splits import VOC_TO_COCO
 from tenet.engine.checkpoint import load
+from tenet.engine.optim import BACKBONE
 from tenet.errors import ConfigError
 from tenet.models.detector import TENET
 from tenet.runtime.torch_runtime import model_file
@@ -33,6 +34,12 @@ def start_from(detector: TENET, name: str, novel: list[str], parts: tuple[str, .
         for key, value in given.items()
         if key.startswith(parts) and key in own and own[key].shape == value.shape
     }
+    frozen = detector.config.encoder.frozen and detector.config.encoder.weights == "imagenet"
+    if frozen and any(key.startswith(BACKBONE) for key in fitting):
+        raise ConfigError(
+            f"train.start: expected a model on the encoder's own weights, but the encoder of {name} learned; "
+            'set model.encoder.weights = "none" to take it over'
+        )
     if not fitting:
         raise ConfigError(f"train.start: expected a model with parts of this one's shapes, got {name}")
     detector.load_state_dict(fitting, strict=False)

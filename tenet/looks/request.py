@@ -6,13 +6,14 @@ from math import isfinite
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tenet.errors import InputError, WeightsError
 from tenet.looks.sizes import SeenSize
 from tenet.looks.usual_size import usual_size
 from tenet.looks.views import Size, View, check_size, plan_views
 from tenet.runtime.protocol import Runtime
-from tenet.structures import ClassFeatures, Detections, FloatArray
+from tenet.structures import ClassFeatures, FloatArray
 
 KEPT = 256
 """Features of so many classes are held in memory; of more they are fetched anew for each batch."""
@@ -68,14 +69,16 @@ class Request:
             self._views[width, height] = plan_views((width, height), self._seen, self._size, self._tiles)
         return self._views[width, height]
 
-    def judge(self, picture: tuple[int, int], found: Detections) -> FloatArray:
-        """Raw scores of boxes in a picture of that size (width, height) → those that are told, by usual sizes
-        and calibration. Labels are rows of `classes`."""
-        scores = found.scores.copy()
-        for label in np.unique(found.labels).tolist():
-            mine = found.labels == label
-            scores[mine] *= self._usual[label].factor(found.boxes[mine], picture)
-        return self._runtime.calibrate(scores)
+    def judge(
+        self, picture: tuple[int, int], boxes: FloatArray, scores: FloatArray, labels: NDArray[np.int64]
+    ) -> FloatArray:
+        """Raw scores (n,) of all boxes (n, 4) in a picture of that size (width, height) → those that are
+        told, by usual sizes and calibration. Labels (n,) are rows of `classes`."""
+        weighed = scores.copy()
+        for label in np.unique(labels).tolist():
+            mine = labels == label
+            weighed[mine] *= self._usual[label].factor(boxes[mine], scores[mine], picture)
+        return self._runtime.calibrate(weighed)
 
     def features(self, labels: Sequence[int]) -> list[ClassFeatures]:
         """Features of the classes in these rows of `classes`."""

@@ -42,7 +42,9 @@ THOROUGH = (0.8, 1.25)
 """`thorough` looks twice, at the working size of `auto` times each of these."""
 WORDS = ("auto", "thorough", "original")
 
-Judge = Callable[[Detections], FloatArray]
+JUDGED = ("boxes", "scores", "labels")
+Judge = Callable[[FloatArray, FloatArray, NDArray[np.int64]], FloatArray]
+"""Boxes (n, 4), raw scores (n,) and labels (n,) of a picture → the scores (n,) that are told."""
 Size = int | str
 """One of `WORDS`, or the longer side of the working picture in pixels."""
 
@@ -160,18 +162,27 @@ def combine(
 ) -> Detections:
     """What the views of one picture found, in that picture's pixels: at least `threshold`, best first.
 
-    `judge` makes a picture's raw scores into those that are told, from its boxes where they are in it.
+    `judge` makes a picture's raw scores into those that are told.
     """
+    looks = [view.in_picture(one) for view, one in zip(views, found, strict=True)]
+    if judge is not None and looks:
+        looks = _judged(looks, judge)
     groups: dict[tuple[int, ...], list[Look]] = {}
-    for view, one in zip(views, found, strict=True):
-        placed, cut = view.in_picture(one)
-        if judge is not None:
-            placed = replace(placed, scores=judge(placed))
+    for view, (placed, cut) in zip(views, looks, strict=True):
         good = placed.scores >= threshold
         groups.setdefault(view.labels, []).append((placed.select(good), cut[good]))
     # Groups have no class in common: doubles can only be within one.
     merged = join([merge(looks, most) for looks in groups.values()], classes)
     return merged.select(np.arange(min(most, len(merged))))
+
+
+def _judged(looks: Sequence[Look], judge: Judge) -> list[Look]:
+    """The same looks with the scores that are told: all of them are judged together."""
+    parts = [placed for placed, _ in looks]
+    scores = judge(*(np.concatenate([getattr(part, name) for part in parts]) for name in JUDGED))
+    ends = np.cumsum([len(part) for part in parts])[:-1]
+    told = np.split(scores, ends)
+    return [(replace(placed, scores=own), cut) for (placed, cut), own in zip(looks, told, strict=True)]
 
 
 def _wanted(picture: tuple[int, int], seen: Sequence[SeenSize]) -> float:

@@ -37,8 +37,8 @@ from tenet.structures import Detections
 Losses = dict[str, Tensor]
 BOX_PARTS = ("neck.", "rpn.conv.", "rpn.common.", "rpn.deltas.", "box_quality.")
 """Parameters that `box_losses` teach."""
-UNDER_BOXES = (*BOX_PARTS, "encoder.adapt4.")
-"""All parameters that boxes come from; relations share the last."""
+UNDER_BOXES = (*BOX_PARTS, "encoder.adapt4.", "encoder.backbone.")
+"""All parameters that boxes come from; relations share the last two."""
 
 
 class EncodedImage(NamedTuple):

@@ -1,6 +1,6 @@
 """What training minimises (spec of the ancestor, FSOD): RPN, relation head and box quality.
 
-Every function is pure: predictions and targets in, a scalar out; what is drawn comes from torch's global
+Predictions and targets in, scalars out; what is drawn comes from torch's global
 generator (`tenet.models.sampling`), so `torch.manual_seed` fixes it. A picture or class without any object
 is normal and gives a loss of its background alone; nothing at all gives zero, with a gradient.
 """

@@ -43,7 +43,7 @@ class Runtime(Protocol):
 
     def match(self, images: Sequence[Any], classes: Sequence[ClassFeatures]) -> list[Detections]:
         """Every class in every encoded picture, best first; a label is a row of `classes`. Scores are raw:
-        they rank boxes, and none is cut off by a threshold."""
+        they rank boxes; only those below the model's own `score_threshold` are cut off."""
 
     def calibrate(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """Raw scores (n,) → how often such a box is right, (n,), in the same order."""

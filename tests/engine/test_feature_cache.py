@@ -66,6 +66,14 @@ def test_cached_is_uncached(dataset: Dataset, detector: TENET, tmp_path: Path) -
         torch.testing.assert_close(cached[name], exact_losses[name], rtol=0.02, atol=0.01)
 
 
+def test_turned_and_recoloured_views_are_others(dataset: Dataset) -> None:
+    detector, keys = build_detector(tiny_recipe().model), set()
+    for change in ({}, {"turn": 0.5}, {"recolour": 0.5}, {"recolour": 0.6}):
+        settings = replace(tiny_recipe().episodes, **change)
+        keys.add(cache_key(detector, ViewEpisodes(EpisodeSource(dataset, settings), 1, 1)))
+    assert len(keys) == 4
+
+
 def test_cut_outs_and_mosaics_are_views(dataset: Dataset, tmp_path: Path) -> None:
     """They keep the labels of all their pictures, and one that changed makes every mosaic of it stale."""
     detector = build_detector(TINY).eval()

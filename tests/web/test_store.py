@@ -32,6 +32,9 @@ def test_a_store_knows_what_a_bank_knows(where: str) -> None:
         assert same_features(now.features(name), bank.features(name))
         assert now.shots(name) == bank.shots(name)
         assert now.seen(name) == bank.seen(name)
+        scenes = [size.scene for size in bank.seen(name)]
+        assert any(scenes)
+        assert [size.scene for size in now.seen(name)] == scenes
         assert now.registration(name) == bank.registration(name)
 
 
