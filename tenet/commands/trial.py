@@ -11,6 +11,7 @@ examples:
 """
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,11 +118,12 @@ def _worth(trials: "Sequence[Trial]", threshold: float) -> dict[str, Any]:
 
 def _calibrate(model: str | None, trials: "Sequence[Trial]") -> dict[str, Any]:
     """Judge curves on what they did not see, then write the curve of all into the model."""
+    from tenet.runtime.calibration import Calibration
     from tenet.runtime.torch_runtime import write_calibration
-    from tenet.trials.calibrating import fit_calibration, judge_calibration
+    from tenet.trials.calibrating import best_threshold, fit_calibration, judge_calibration
 
     held = judge_calibration(trials)
-    shipped = fit_calibration(trials)
+    shipped = replace(fit_calibration(trials), threshold=best_threshold(held.trials, Calibration()))
     write_calibration(model, shipped)
     return {
         "calibration": shipped.to_json(),
