@@ -53,6 +53,7 @@ def world() -> Iterator[World]:
     dist.init_process_group("nccl" if cuda else "gloo", timeout=patience)
     try:
         yield World(dist.get_rank(), size, device, _restarts())
+        dist.barrier()  # they end together: nobody takes down connections that another still uses
     finally:
         dist.destroy_process_group()
 
