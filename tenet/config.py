@@ -200,6 +200,9 @@ class RPNConfig:
     post_nms: tuple[int, int] = (2000, 300)
     """Boxes kept after NMS, in training and in test, for each class; with head.regions = union for one
     class, and twice as many for all classes together."""
+    crowd: int = 0
+    """At test time up to this many boxes stay where those beyond `post_nms`, and beyond `head.described`, are
+    still good (`tenet.models.proposals`): a crowd. 0: never."""
     nms: float = 0.7
     """IoU above which the weaker of two proposals goes."""
     min_size: float = 1.0
@@ -233,7 +236,7 @@ class RPNConfig:
             raise ConfigError(f"rpn.iou: expected 0 <= negative <= positive <= 1, got {self.iou}")
         for name in ("pre_nms", "post_nms"):
             _at_least(f"rpn.{name}", min(getattr(self, name)), 1)
-        for name, least in (("channels", 0), ("judged", 0), ("batch", 1), ("min_size", 0)):
+        for name, least in (("channels", 0), ("judged", 0), ("batch", 1), ("min_size", 0), ("crowd", 0)):
             _at_least(f"rpn.{name}", getattr(self, name), least)
         if self.common and (
             self.conv != "before" or self.anchor_ratios != (1.0,) or len(self.anchor_sizes) != 1
@@ -317,8 +320,8 @@ class HeadConfig:
     """The RPN's probability to this power multiplies the score."""
     described: int = 0
     """At test time at most this many regions of a picture, of several classes twice as many, are compared
-    with the classes: the best by objectness and box quality, after NMS at `rpn.nms` on the refined boxes.
-    0 compares all."""
+    with the classes (in a crowd more, see `rpn.crowd`): the best by objectness and box quality, after NMS at
+    `rpn.nms` on the refined boxes. 0 compares all."""
     quality_power: float = 1.0
     """The box-quality head's value to this power multiplies the score."""
     rois: int = 128

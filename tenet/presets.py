@@ -167,6 +167,7 @@ def tenet_lite(encoder: str) -> ModelConfig:
             judged=1000,
             pre_nms=(1000, 1000),
             post_nms=(200, 100),
+            crowd=400,
         ),
         box_quality=BoxQualityConfig(enabled=True, fitted=True),
         head=replace(
@@ -185,6 +186,7 @@ def tenet_lite(encoder: str) -> ModelConfig:
         ),
         query_size=(480, 480),
         score_threshold=0.001,
+        max_detections=300,
     )
 
 

@@ -257,7 +257,8 @@ class TENET(nn.Module):
     def _propose(self, output: RPNOutput, images: list[EncodedImage]) -> Proposals:
         rpn = self.config.rpn
         stage = 0 if self.training else 1
-        rule = Filter(rpn.pre_nms[stage], rpn.post_nms[stage], rpn.nms, rpn.min_size)
+        crowd = 0 if self.training else rpn.crowd
+        rule = Filter(rpn.pre_nms[stage], rpn.post_nms[stage], rpn.nms, rpn.min_size, crowd)
         return propose(
             output, [image.maps.size for image in images], rule, self.config.head.regions == "union"
         )
@@ -324,8 +325,8 @@ class TENET(nn.Module):
         """The proposals that are worth describing; where classes have their own, all."""
         if not (self.config.head.described and self._shares_regions):
             return proposals
-        most = self.config.head.described * (1 if proposals.objectness.shape[1] == 1 else 2)
-        return best_proposals(proposals, most, self.config.rpn.nms)
+        few = self.config.head.described * (1 if proposals.objectness.shape[1] == 1 else 2)
+        return best_proposals(proposals, few, self.config.rpn.nms, self.config.rpn.crowd)
 
     def _describe(self, images: list[EncodedImage], boxes: Tensor) -> RegionFeatures:
         """Features of regions (E, K', P, 4): phi, ψ in the place of `local`, raw."""

@@ -1,4 +1,8 @@
-"""Proposal filtering (Sec. 4.1): many scored boxes → the best few that do not repeat each other."""
+"""Proposal filtering (Sec. 4.1): many scored boxes → the best few that do not repeat each other.
+
+In a crowd (beyond the paper) a few are too few: with `crowd` the boxes after them stay too, as long as they
+are still good. A picture of one thing has none of these, and costs what it did.
+"""
 
 from typing import NamedTuple
 
@@ -8,6 +12,10 @@ from torch import Tensor
 from tenet.config import HeadConfig
 from tenet.models.rivals import match_with_rivals
 from tenet.ops import clip_boxes, nms
+
+GOOD_OBJECTNESS, GOOD_VALUE = 0.1, 0.05
+"""A box beyond the usual number stays from this objectness, and once refined from this objectness times
+quality."""
 
 
 class Proposals(NamedTuple):
@@ -26,26 +34,38 @@ class Proposals(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """Boxes kept before and after NMS, the IoU of NMS, and the least side of a box in pixels."""
+    """Boxes kept before and after NMS, the IoU of NMS, the least side of a box in pixels, and how many boxes
+    a crowd may have after NMS."""
 
     pre_nms: int
     post_nms: int
     iou: float
     min_size: float
+    crowd: int = 0
 
 
-def best_boxes(boxes: Tensor, scores: Tensor, size: tuple[int, int], rule: Filter) -> tuple[Tensor, Tensor]:
-    """Boxes (n, 4) with scores (n,) of one picture → the kept boxes, cut to the picture, and their rows."""
+def best_boxes(
+    boxes: Tensor, scores: Tensor, objectness: Tensor, size: tuple[int, int], rule: Filter
+) -> tuple[Tensor, Tensor]:
+    """Boxes (n, 4) of one picture, best by scores (n,), with logits of objectness (n,) → the kept boxes, cut
+    to the picture, and their rows."""
     rows = scores.topk(min(rule.pre_nms, len(scores)), sorted=True).indices
     kept = clip_boxes(boxes[rows], size)
     large = ((kept[:, 2:] - kept[:, :2]) >= rule.min_size).all(1) & torch.isfinite(kept).all(1)
     kept, rows = kept[large], rows[large]
-    best = nms(kept, scores[rows], rule.iou, limit=rule.post_nms)
+    best = nms(kept, scores[rows], rule.iou, limit=max(rule.post_nms, rule.crowd))
+    best = best[_few_or_good(objectness[rows][best].sigmoid() >= GOOD_OBJECTNESS, rule.post_nms)]
     return kept[best], rows[best]
 
 
-def best_proposals(proposals: Proposals, most: int, iou: float) -> Proposals:
-    """At most `most` proposals of each picture that all classes share (K' = 1), thinned out once more.
+def _few_or_good(good: Tensor, few: int) -> Tensor:
+    """(n,) bool, of boxes best first: whether each is among the first few, or good (n,) bool."""
+    return good | (torch.arange(len(good), device=good.device) < few)
+
+
+def best_proposals(proposals: Proposals, few: int, iou: float, crowd: int = 0) -> Proposals:
+    """At most `few` proposals of each picture that all classes share (K' = 1), of a crowd up to `crowd`,
+    thinned out once more.
 
     Refined boxes lie on each other; of those that overlap by more than `iou` the one stays whose best
     rank in any class, by objectness times quality, is the best.
@@ -55,7 +75,8 @@ def best_proposals(proposals: Proposals, most: int, iou: float) -> Proposals:
     rows = []
     for e, rank in enumerate(ranks):
         boxes = proposals.boxes[e, 0]
-        kept = nms(boxes, -rank.float(), iou, limit=most)
+        kept = nms(boxes, -rank.float(), iou, limit=max(few, crowd))
+        kept = kept[_few_or_good(value[e, :, kept].amax(0) >= GOOD_VALUE, few)]
         rows.append(kept[proposals.mask[e, 0][kept]])
     chosen, mask = pad_rows(rows)  # (E, P')
     index = chosen.unsqueeze(1)

@@ -295,7 +295,7 @@ def propose(output: RPNOutput, sizes: list[tuple[int, int]], rule: Filter, union
                 logits_kept.append(logits[:, rows].mT)  # (P, K)
                 continue
             for own, own_logits in zip(decoded.expand(len(logits), -1, 4), logits, strict=True):
-                boxes, rows = best_boxes(own, own_logits, size, rule)
+                boxes, rows = best_boxes(own, own_logits, own_logits, size, rule)
                 boxes_kept.append(boxes)
                 logits_kept.append(own_logits[rows].unsqueeze(-1))  # (P, 1)
     boxes, mask = pad_rows(boxes_kept)
@@ -317,4 +317,4 @@ def _best_of_any_class(
     columns = torch.arange(decoded.shape[1], device=decoded.device)
     rule = rule._replace(post_nms=2 * rule.post_nms)
     boxes = decoded[0] if len(decoded) == 1 else decoded[owner, columns]
-    return best_boxes(boxes, -best.float(), size, rule)
+    return best_boxes(boxes, -best.float(), logits.amax(0), size, rule)

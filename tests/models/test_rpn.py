@@ -10,7 +10,7 @@ from tenet.config import ModelConfig
 from tenet.models.anchors import base_anchors, level_anchors
 from tenet.models.build import build_detector
 from tenet.models.neck import Level
-from tenet.models.proposals import Filter, best_boxes, pad_rows
+from tenet.models.proposals import Filter, best_boxes, best_proposals, pad_rows
 from tenet.models.rpn import RPNOutput, flatten_levels, propose
 from tenet.ops import box_iou
 
@@ -116,9 +116,42 @@ def test_a_union_gives_every_class_its_best_box() -> None:
 
 def test_boxes_that_are_too_small_or_not_finite_go() -> None:
     boxes = torch.tensor([[0.0, 0, 0.5, 50], [0, 0, float("nan"), 9], [0, 0, 20, 20]])
-    kept, rows = best_boxes(boxes, torch.tensor([3.0, 2, 1]), (64, 64), RULE)
+    scores = torch.tensor([3.0, 2, 1])
+    kept, rows = best_boxes(boxes, scores, scores, (64, 64), RULE)
     assert rows.tolist() == [2]
     assert kept.tolist() == [[0, 0, 20, 20]]
+
+
+def crowd_of(logits: torch.Tensor) -> RPNOutput:
+    """A row of boxes that do not touch, with these logits (K, n)."""
+    left = 20.0 * torch.arange(logits.shape[1])
+    anchors = torch.stack([left, left * 0, left + 16, left * 0 + 16], 1)
+    none = torch.zeros(1, 1, len(anchors), 4)
+    return RPNOutput(logits[None], none, anchors, torch.ones(1, len(anchors), dtype=torch.bool), none)
+
+
+@pytest.mark.parametrize("union", [False, True])
+def test_a_crowd_keeps_all_that_are_still_good(union: bool) -> None:
+    """Beyond `post_nms` (of several classes twice as many) those of an objectness of 0.1, up to `crowd`."""
+    logits = torch.cat([torch.linspace(3, -2, 60), torch.full((40,), -4.0)])  # 0.1 is a logit of -2.2
+    sizes, rule = [(16, 2000)], RULE._replace(post_nms=5, crowd=80)
+    output = crowd_of(logits[None] if not union else torch.stack([logits, logits - 9]))
+    assert propose(output, sizes, rule, union).mask.sum() == 60
+    assert propose(output, sizes, rule._replace(crowd=30), union).mask.sum() == 30
+    few = 10 if union else 5
+    assert propose(output, sizes, rule._replace(crowd=0), union).mask.sum() == few
+    quiet = crowd_of(output.logits[0] - 9)
+    assert propose(quiet, sizes, rule, union).mask.sum() == few
+
+
+def test_refined_boxes_of_a_crowd_stay_while_they_are_good() -> None:
+    output = crowd_of(torch.full((1, 50), 4.0))
+    proposals = propose(output, [(16, 2000)], RULE._replace(post_nms=50), union=False)
+    quality = torch.linspace(1, 0, 50)  # times an objectness of 0.98: 47 are worth 0.05 or more
+    proposals = proposals._replace(quality=quality[None, None])
+    assert best_proposals(proposals, few=8, iou=0.7, crowd=400).mask.sum() == 47
+    assert best_proposals(proposals, few=8, iou=0.7, crowd=20).mask.sum() == 20
+    assert best_proposals(proposals, few=8, iou=0.7).mask.sum() == 8
 
 
 def test_padding_short_lists() -> None:
