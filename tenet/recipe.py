@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tenet.config import ModelConfig
-from tenet.data.episodes import EpisodeSettings
+from tenet.data.episode_settings import EpisodeSettings
 from tenet.errors import ConfigError
 from tenet.presets import ANCESTORS, ablations, preset
 from tenet.settings import Table, changed, override, parse_toml, to_table, unknown_key, write_toml

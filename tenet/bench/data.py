@@ -100,7 +100,8 @@ def _step(seconds: float, busy: bool) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from tenet.data.episodes import EpisodeSettings, EpisodeSource
+    from tenet.data.episode_settings import EpisodeSettings
+    from tenet.data.episodes import EpisodeSource
     from tenet.data.formats import read_dataset
     from tenet.data.synthetic import write_synthetic
 

@@ -100,7 +100,8 @@ def make(
     """One job; its views are cached for the steps that are timed, and one to warm up."""
     import torch
 
-    from tenet.data.episodes import EpisodeSettings, EpisodeSource
+    from tenet.data.episode_settings import EpisodeSettings
+    from tenet.data.episodes import EpisodeSource
     from tenet.engine.batch import episode_losses
     from tenet.engine.cached_episodes import CachedEpisodes, cached_losses
     from tenet.engine.feature_cache import FeatureCache

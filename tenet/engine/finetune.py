@@ -10,7 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tenet.data.dataset import Dataset, Record, merge
-from tenet.data.episodes import EpisodeSettings, EpisodeSource
+from tenet.data.episode_settings import EpisodeSettings
+from tenet.data.episodes import EpisodeSource
 from tenet.data.files import write_text
 from tenet.data.shots import ShotList, draw_shots, public_shots, write_shots
 from tenet.data.splits import get_split, one_name

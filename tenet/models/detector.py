@@ -23,14 +23,14 @@ from tenet.models.hop import HOP
 from tenet.models.losses import label_regions, learn_quality, relation_loss, rpn_loss
 from tenet.models.multi_relation import MultiRelationHead
 from tenet.models.neck import PyramidNeck, SingleLevel
-from tenet.models.objectness import NEGATIVE_IOU, Cells, cell_statistics, fit_cells
+from tenet.models.objectness import Cells, fit_cells
 from tenet.models.proposals import Filter, Proposals, best_proposals, score
 from tenet.models.relation_head import Described, Relation, TransformerRelationHead
 from tenet.models.rivals import all_known
 from tenet.models.rpn import RPNOutput, TenetRPN, propose
 from tenet.models.sampling import sample_proposals
 from tenet.models.supports import SupportFeatures, Supports, most_alike
-from tenet.models.targets import QueryTarget, best_iou, check_targets
+from tenet.models.targets import QueryTarget, check_targets
 from tenet.ops import clip_boxes, decode_boxes, nms
 from tenet.structures import Detections
 
@@ -210,16 +210,6 @@ class TENET(nn.Module):
             parts.append(torch.cat(shots).mean(0))
         return torch.cat([boxes[0].new_zeros(0), *parts])
 
-    def fit_background(
-        self, images: list[EncodedImage], boxes: list[Tensor], classes: SupportFeatures
-    ) -> None:
-        """Keep the statistics of cells that cover none of the objects (G, 4) of training pictures."""
-        cells = []
-        for image, own in zip(images, boxes, strict=True):
-            found = self.cells(image, classes)
-            cells.append(found.features[best_iou(found.boxes, own)[0] < NEGATIVE_IOU])
-        self.rpn.set_background(cell_statistics(torch.cat(cells)))
-
     @torch.no_grad()
     def cells(self, image: EncodedImage, classes: SupportFeatures) -> Cells:
         """What the RPN says of a picture for the first class, or for all in common, anchor by anchor."""
@@ -232,13 +222,6 @@ class TENET(nn.Module):
         features = torch.cat([each, output.logits[0, 0].unsqueeze(-1)], -1)
         boxes = clip_boxes(decode_boxes(output.deltas[0, 0], output.anchors), image.maps.size)
         return Cells(features, boxes)
-
-    def looks_alike(self, image: EncodedImage, boxes: Tensor, classes: SupportFeatures) -> Tensor:
-        """(n,) bool: whether boxes (n, 4) look like the first class by the cosine prior; without it, none."""
-        if self.cosine_prior is None or len(boxes) == 0:
-            return torch.zeros(len(boxes), dtype=torch.bool, device=boxes.device)
-        raw = self.encoder.regions(image.maps, boxes).raw[None, None]
-        return self.cosine_prior(raw, classes.raw[:1, :1], classes.mask[:1, :1])[0, 0] > 0
 
     def describe(self, image: EncodedImage, boxes: Tensor) -> Described:
         """Regions (n, 4) of a picture as the relation head sees them: phi (n, 2d, S, S), ψ (n, d)."""

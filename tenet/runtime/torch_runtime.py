@@ -145,11 +145,20 @@ class TorchRuntime:
                 kept = [(own, boxes) for own, boxes in zip(cells, without, strict=True) if len(boxes)]
                 weights = self._fit(kept) if kept else None
                 boxes = ranked_boxes(cells[number], weights)
-                alike = self.detector.looks_alike(images[number], boxes, features)
+                alike = self._looks_alike(images[number], boxes, features)
                 ranks[row] = covering_rank(boxes, alike, scene.boxes[place])
         shown = [scene.boxes for scene in scenes]
         objectness = self._fit(list(zip(cells, shown, strict=True)))
         return torch.cat([objectness, self.detector.learn_in_place(images, shown)]), ranks
+
+    def _looks_alike(self, image: EncodedImage, boxes: Tensor, features: SupportFeatures) -> Tensor:
+        """(n,) bool: whether boxes (n, 4) look like the class by the cosine prior; without it, none."""
+        prior = self.detector.cosine_prior
+        if prior is None or len(boxes) == 0:
+            return torch.zeros(len(boxes), dtype=torch.bool)
+        raw = self.detector.encoder.regions(image.maps, boxes).raw[None, None]
+        alike: Tensor = prior(raw, features.raw, features.mask)[0, 0] > 0
+        return alike
 
     def _learn_from_bare(self, shots: Sequence[Shot], features: SupportFeatures) -> Tensor | None:
         """Closed-form objectness of a class that came as bare crops; None where the model has no background

@@ -14,7 +14,8 @@ import pytest
 
 from tenet.cli import main
 from tenet.data.dataset import Dataset
-from tenet.data.episodes import Episode, EpisodeSettings, EpisodeSource, PictureSource, support_set
+from tenet.data.episode_settings import EpisodeSettings
+from tenet.data.episodes import Episode, EpisodeSource, PictureSource, support_set
 from tenet.data.formats import read_dataset
 from tenet.data.loader import load
 from tenet.data.shots import draw_shots

@@ -9,7 +9,7 @@ from tiny_detector import TINY, make_supports, picture
 from tenet.errors import ConfigError, InputError
 from tenet.models.build import build_detector
 from tenet.models.detector import TENET, EncodedImage
-from tenet.models.objectness import Background, closed_form_objectness, covering_rank
+from tenet.models.objectness import Background, cell_statistics, closed_form_objectness, covering_rank
 from tenet.models.supports import SupportFeatures
 
 
@@ -86,7 +86,8 @@ def test_bare_crops_take_the_background_of_training_pictures() -> None:
         classes = detector.encode_supports(make_supports([[0]]))
         box = torch.tensor([[30.0, 20, 65, 55]])
         before = detector.fit_objectness(images[:1], [box], classes, bare=True)
-        detector.fit_background(images, [torch.zeros(0, 4)] * 3, classes)
+        cells = [detector.cells(image, classes).features for image in images]
+        detector.rpn.set_background(cell_statistics(torch.cat(cells)))
         after = detector.fit_objectness(images[:1], [box], classes, bare=True)
     assert detector.rpn.background.mean.any()
     assert not torch.allclose(before, after)
