@@ -12,6 +12,7 @@ from PIL import Image
 from tenet.data.formats import read_dataset
 from tenet.errors import DataError, InputError
 from tenet.predictor import Tenet
+from tenet.records.measured import trial_figures
 from tenet.runtime.calibration import Calibration
 from tenet.scoring.report import Scores
 from tenet.trials.calibrating import (
@@ -247,3 +248,11 @@ def test_one_picture_cannot_be_halved() -> None:
 def test_false_alarms_in_a_picture() -> None:
     trial = make_trial([0.9, 0.8, 0.2], [True, False, False], [False, True, True])
     assert false_alarms_in_a_picture([trial], 0.1) == 2 / 13
+
+
+def test_figures_tell_bare_crops_apart() -> None:
+    """Otherwise their table could not be told from that of shots with their pictures."""
+    own = {"set": "a", "pictures": 3, "shots": 1, "seed": 0, "AP50": 0.5, "classes": {"x": 0.5}}
+    [shown], [bare] = (trial_figures({"trials": [own]}, bare) for bare in (False, True))
+    assert (shown.protocol, bare.protocol) == ("trial", "trial, bare crops")
+    assert shown.groups == bare.groups == {"all": {"AP": 0.5}}

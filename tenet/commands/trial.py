@@ -154,7 +154,7 @@ def _write_record(args: argparse.Namespace, runtime: Any, document: dict[str, An
                 "model": to_table(runtime.detector.config),
                 "settings": {**settings, "shots": args.shots, "seeds": args.seeds},
             },
-            figures=trial_figures(document),
+            figures=trial_figures(document, args.bare),
             seconds=round(seconds, 1),
             notes={key: value for key, value in document.items() if key not in ("model", "trials")},
         ),

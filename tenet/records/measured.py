@@ -41,13 +41,16 @@ def _episodes(document: Mapping[str, Any], result: Mapping[str, Any]) -> Figure:
     )
 
 
-def trial_figures(document: Mapping[str, Any]) -> tuple[Figure, ...]:
-    """A figure for each set, number of shots and seed of a trial's JSON (`trial.json`)."""
+def trial_figures(document: Mapping[str, Any], bare: bool = False) -> tuple[Figure, ...]:
+    """A figure for each set, number of shots and seed of a trial's JSON (`trial.json`).
+
+    `bare`: its shots were bare crops.
+    """
     return tuple(
         Figure(
             trial["set"],
             trial["pictures"],
-            "trial",
+            "trial, bare crops" if bare else "trial",
             "voc12",
             trial["shots"],
             trial["seed"],

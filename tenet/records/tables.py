@@ -9,7 +9,7 @@ from tenet.errors import DataError
 from tenet.records.record import Figure, Record
 from tenet.scoring.report import TITLES, Spread, spread
 
-PROTOCOLS = ("meta-test", "fine-tuned", "trial", "episodes")
+PROTOCOLS = ("meta-test", "fine-tuned", "trial", "trial, bare crops", "episodes")
 ALONE = ("shots", "seeds", "protocol", "adaptation", "metrics")
 """Settings in which records of one table may differ."""
 
