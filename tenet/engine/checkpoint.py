@@ -229,12 +229,13 @@ def _fits(name: str, expected: dict[str, torch.Size], given: dict[str, Tensor]) 
 
 
 def _model_tensors(detector: TENET) -> dict[str, Tensor]:
-    learning = {name for name, parameter in detector.named_parameters() if parameter.requires_grad}
-    packaged = detector.config.encoder.weights == "imagenet"
+    """All of the model, but for a frozen encoder whose weights come with a package."""
+    encoder = detector.config.encoder
+    packaged = encoder.frozen and encoder.weights == "imagenet"
     return {
         f"model/{name}": tensor.detach().cpu().contiguous()
         for name, tensor in detector.state_dict().items()
-        if name in learning or not (packaged and name.startswith(BACKBONE))
+        if not (packaged and name.startswith(BACKBONE))
     }
 
 

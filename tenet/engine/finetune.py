@@ -112,7 +112,7 @@ def _settings(recipe: Recipe, shots: ShotList) -> EpisodeSettings:
     count = sum(1 for refs in shots.classes.values() if refs)
     ways = min(recipe.episodes.ways, count)
     # Few pictures show few classes: those that are there as well are ways like any other.
-    # Views of whole pictures: a cache can hold those.
+    # Views of whole pictures as they are: a cache can hold those, and shots look like them.
     return replace(
         recipe.episodes,
         ways=ways,
@@ -121,6 +121,8 @@ def _settings(recipe: Recipe, shots: ShotList) -> EpisodeSettings:
         others="any",
         zoom=(1.0, 1.0),
         mosaic=0.0,
+        turn=0.0,
+        recolour=0.0,
     )
 
 

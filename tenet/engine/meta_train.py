@@ -60,10 +60,14 @@ def prepare(
     read before."""
     source, split = episode_source(recipe, options.root) if ground is None else ground
     detector = new_detector(recipe, options.root).to(options.world.device)
-    warm_start(detector, source)
+    # A whole model brings its own centre of features; boxes bring an encoder whose centre is to be found.
+    only_boxes = recipe.train.learn == "relations"
+    if not only_boxes:
+        warm_start(detector, source)
     if recipe.train.start:
-        parts = UNDER_BOXES if recipe.train.learn == "relations" else ("",)
-        start_from(detector, recipe.train.start, split["novel"], parts)
+        start_from(detector, recipe.train.start, split["novel"], UNDER_BOXES if only_boxes else ("",))
+    if only_boxes:
+        warm_start(detector, source)
     return make_job(detector, recipe.train, recipe.train, source, options), split
 
 

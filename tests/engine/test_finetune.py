@@ -1,6 +1,7 @@
 """Fine-tuning on a user's own set, in any layout, and on one shot."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -8,11 +9,15 @@ from tiny_runs import tiny_recipe, train, write_recipe
 
 from tenet.cli import main
 from tenet.data.convert import convert
+from tenet.data.dataset import Dataset
+from tenet.data.episode_settings import EpisodeSettings
+from tenet.data.episodes import EpisodeSource
 from tenet.data.formats import read_dataset, scan_path
 from tenet.data.shots import read_shots
 from tenet.engine.checkpoint import load, load_detector
 from tenet.engine.finetune import finetune, shots_of_user
 from tenet.engine.meta_train import new_detector
+from tenet.recipe import Recipe
 
 
 @pytest.fixture
@@ -56,6 +61,26 @@ def test_one_shot_and_one_class(root: Path, tmp_path: Path) -> None:
     detector = new_detector(recipe, root)
     assert finetune(detector, recipe, chosen, shots) is detector
     assert not detector.training
+
+
+def test_pictures_are_learned_as_they_are(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Queries that a recipe cuts, turns or recolours would look unlike the few shots that there are."""
+    table = tiny_recipe().to_dict()
+    table["episodes"] |= {"zoom": [0.4, 1.0], "mosaic": 0.5, "turn": 0.3, "recolour": 0.4}
+    table["finetune"] |= {"iterations": 1, "shots": 2}
+    recipe = Recipe.from_dict(table)
+    seen: list[EpisodeSettings] = []
+
+    def source(pictures: Dataset, settings: EpisodeSettings, *rest: Any, **more: Any) -> EpisodeSource:
+        seen.append(settings)
+        return EpisodeSource(pictures, settings, *rest, **more)
+
+    monkeypatch.setattr("tenet.engine.finetune.EpisodeSource", source)
+    dataset, shots = shots_of_user(read_dataset(root / "annotations.json"), None, recipe)
+    finetune(new_detector(recipe, root), recipe, dataset, shots)
+    assert [(s.zoom, s.mosaic, s.turn, s.recolour) for s in seen] == [((1.0, 1.0), 0.0, 0.0, 0.0)]
 
 
 def test_too_few_shots_is_one_line(

@@ -5,14 +5,17 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_runs import TINY, tiny_recipe, train
+from tiny_runs import TINY, same_parameters, tiny_recipe, train
 
 from tenet.config import BoxQualityConfig
-from tenet.engine.checkpoint import load_detector
+from tenet.engine.checkpoint import load_detector, save
 from tenet.engine.jobs import Options
-from tenet.engine.meta_train import new_detector, prepare
+from tenet.engine.meta_train import episode_source, new_detector, prepare
+from tenet.engine.warm_start import warm_start
 from tenet.errors import ConfigError
+from tenet.models.build import build_detector
 from tenet.models.detector import BOX_PARTS, UNDER_BOXES
+from tenet.presets import preset
 from tenet.recipe import Recipe
 from tenet.runtime.torch_runtime import model_file
 
@@ -87,6 +90,31 @@ def test_only_the_boxes_are_taken_for_relations(root: Path, tmp_path: Path, boxe
     for name, value in job.detector.state_dict().items():
         expected = started if name.startswith(UNDER_BOXES) else fresh
         assert torch.equal(value, expected[name]), name
+
+
+def test_the_centre_is_that_of_the_encoder_which_boxes_bring(root: Path, tmp_path: Path) -> None:
+    model = replace(BOXES, head=replace(BOXES.head, cosine_prior=True))
+    train(replace(recipe(), model=model), root, tmp_path / "boxes")
+    start = str(tmp_path / "boxes")
+    own = replace(tiny_recipe(learn="relations", start=start), model=model, seed=7)
+    job, _ = prepare(own, Options(tmp_path / "run", root))
+    brought = load_detector(model_file(start))
+    warm_start(brought, episode_source(own, root)[0])
+    assert job.detector.cosine_prior is not None
+    assert brought.cosine_prior is not None
+    assert torch.equal(job.detector.cosine_prior.centre, brought.cosine_prior.centre)
+
+
+def test_an_encoder_that_relations_hold_is_in_the_checkpoint(tmp_path: Path) -> None:
+    """It is not frozen by its settings, so whoever reads the checkpoint expects it."""
+    base = preset("tenet_lite0")
+    own = replace(tiny_recipe(), model=replace(base, encoder=replace(base.encoder, frozen=False)))
+    detector = build_detector(own.model).eval()
+    with torch.no_grad():
+        for parameter in detector.encoder.backbone.parameters():
+            parameter.requires_grad_(False).mul_(1.1)
+    written = save(tmp_path, 1, detector, torch.optim.SGD([torch.zeros(1)], 0.1), own)
+    assert same_parameters(load_detector(written), detector)
 
 
 def test_relations_without_a_start_are_refused() -> None:
