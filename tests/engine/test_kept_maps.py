@@ -86,8 +86,8 @@ def test_keeping_maps_without_learning_ones_is_refused() -> None:
 
 
 def test_the_encoder_of_a_package_is_packed_once_it_has_learned(tmp_path: Path) -> None:
-    """Checkpoints leave out what the package has; a packed model whose encoder learned needs no package, and
-    is not mistaken for one on the package's weights."""
+    """A packed model whose encoder learned needs no package, and is not mistaken for one on the package's
+    weights."""
     base = preset("tenet_lite0")
     own = replace(tiny_recipe(), model=replace(base, encoder=replace(base.encoder, frozen=False)))
     detector = build_detector(own.model).eval()
