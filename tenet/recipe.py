@@ -163,6 +163,13 @@ class FinetuneConfig(OptimConfig):
     """K, shots of each class."""
     base: bool = True
     """K shots of each base class as well, so that those are not forgotten."""
+    average: float = 0.5
+    """The learned parameters' share in their mean with those before; 1 takes them alone."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.average <= 1:
+            raise ConfigError(f"finetune.average: expected above 0 and at most 1, got {self.average}")
 
 
 @dataclass(frozen=True)

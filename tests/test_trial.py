@@ -250,9 +250,9 @@ def test_false_alarms_in_a_picture() -> None:
     assert false_alarms_in_a_picture([trial], 0.1) == 2 / 13
 
 
-def test_figures_tell_bare_crops_apart() -> None:
-    """Otherwise their table could not be told from that of shots with their pictures."""
+def test_figures_tell_ways_of_testing_apart() -> None:
+    """Otherwise the table of bare crops could not be told from that of shots with their pictures."""
     own = {"set": "a", "pictures": 3, "shots": 1, "seed": 0, "AP50": 0.5, "classes": {"x": 0.5}}
-    [shown], [bare] = (trial_figures({"trials": [own]}, bare) for bare in (False, True))
+    [shown], [bare] = (trial_figures({"trials": [own]}, *way) for way in ((), ("trial, bare crops",)))
     assert (shown.protocol, bare.protocol) == ("trial", "trial, bare crops")
     assert shown.groups == bare.groups == {"all": {"AP": 0.5}}

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from fake_runtime import FakeRuntime
@@ -13,6 +14,7 @@ from tenet.cli import main
 from tenet.records.record import read_record
 from tenet.runtime import torch_runtime
 from tenet.runtime.calibration import Calibration
+from tenet.trials.trial import try_set
 
 
 class Runtime(FakeRuntime):
@@ -59,3 +61,36 @@ def test_without_calibrate_the_model_is_left_alone(
     assert written == []
     assert "judged" not in document
     assert document["false_alarms_per_look"] == document["false_alarms_per_picture"] == 0
+
+
+@pytest.mark.parametrize("known", ["shots", "pictures"])
+def test_a_model_that_learned_each_draw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: str) -> None:
+    """It learns just the shots that it is shown then, and the record says so."""
+    learned, tried = [], []
+
+    def learn(detector: Any, recipe: Any, dataset: Any, shots: Any, *, complete: bool, progress: Any) -> Any:
+        learned.append((shots.pictures(), complete))
+        return detector
+
+    def remember(model: Any, dataset: Any, shots: int, seed: int, **settings: Any) -> Any:
+        found = try_set(model, dataset, shots, seed, **settings)
+        tried.append({record.id for record in dataset.records} - set(found.tested))
+        return found
+
+    monkeypatch.setattr("tenet.engine.finetune.finetune", learn)
+    monkeypatch.setattr("tenet.trials.trial.try_set", remember)
+    words = ["trial", "--data", str(make_set(tmp_path)), "--shots", "1", "--seeds", "0,1", "--min-side", "8"]
+    assert main([*words, "--finetune", known, "--results", str(tmp_path / "r.json")]) == 0
+    assert [complete for _, complete in learned] == 2 * [known == "pictures"]
+    assert [set(pictures) for pictures, _ in learned] == tried
+    ways = {figure.protocol for figure in read_record(tmp_path / "r.json").figures}
+    told = {"shots": "fine-tuned on the shots", "pictures": "fine-tuned on the shots' pictures"}
+    assert ways == {f"trial, {told[known]}"}
+
+
+def test_what_is_learned_for_a_trial_is_not_calibrated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["trial", "--data", str(make_set(tmp_path)), "--finetune", "shots", "--calibrate"]
+    assert main(words) == 1
+    assert "--finetune leaves as it is; give one" in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """Measure a detector on a test set: every class against every picture, shots × seeds.
 
-CHECKPOINT is a trained detector; the name of a configuration (`tenet models`) builds an untrained one.
+MODEL is a shipped model, or a trained detector: a run or its checkpoint. The name of another configuration
+(`tenet models`) builds an untrained one.
 Shots are drawn by seed from --shots-from, or from the test set itself: then the pictures that hold a shot
 are not tested. The folder --out holds detections, results.json and report.html; a run that was stopped
 continues there.
@@ -8,7 +9,7 @@ continues there.
   --protocol episodes draws N-way K-shot episodes of --data instead: shots and pictures to look in, for a few
   classes at a time; the mean over episodes comes with its 95 % confidence interval.
 
-  --split   whose classes are base and novel; `all`: every class of the set is novel
+  --split   whose classes are base and novel; `all`: every class that was not trained on is novel
   --tracks  strict: the encoder's weights never saw novel classes as boxes; paper: they may have
 
 examples:
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="CHECKPOINT|PRESET")
+    parser.add_argument("model", metavar="MODEL|PRESET", help="a shipped model, a run or checkpoint")
     parser.add_argument("--data", type=Path, required=True, metavar="TEST", help="the test set")
     parser.add_argument(
         "--shots-from", type=Path, nargs="+", metavar="SET", help="sets to draw shots from (default: TEST)"
@@ -224,8 +225,10 @@ def _settings(
     from tenet.engine.evaluation_settings import EvaluationSettings
     from tenet.errors import InputError
 
-    base: Sequence[str] = ()
-    novel: Sequence[str] = test.classes
+    # Of a set without a split, what the detector was trained on is no novel class.
+    known = one_name(learned)
+    base: Sequence[str] = [name for name in test.classes if VOC_TO_COCO.get(name, name) in known]
+    novel: Sequence[str] = [name for name in test.classes if name not in base]
     if args.split != "all":
         split = get_split(args.split)
         sides = [
@@ -239,8 +242,8 @@ def _settings(
     if args.classes:
         unknown = [name for name in args.classes if name not in (*base, *novel)]
         if unknown:
-            known = ", ".join((*base, *novel))
-            raise InputError(f"--classes: expected some of {known}; got {', '.join(unknown)}")
+            offered = ", ".join((*base, *novel))
+            raise InputError(f"--classes: expected some of {offered}; got {', '.join(unknown)}")
         base, novel = ([name for name in side if name in args.classes] for side in (base, novel))
     if not base and not novel:
         raise InputError(f"{test.name}: expected classes of split {args.split}, {args.side} side; found none")
@@ -274,23 +277,26 @@ class Model(NamedTuple):
 
 
 def _model(model: str) -> Model:
-    """A checkpoint, or a configuration without training."""
+    """A shipped model, a checkpoint, or a configuration without training."""
     import torch
 
-    from tenet.engine.checkpoint import find, load, restore_detector
+    from tenet.engine.checkpoint import load, restore_detector
     from tenet.errors import InputError
     from tenet.models.build import build_detector
     from tenet.presets import PRESETS, preset
+    from tenet.runtime.torch_runtime import model_file, shipped_models
 
-    if model in PRESETS:
+    shipped = model in shipped_models()
+    if model in PRESETS and not shipped:
         torch.manual_seed(0)  # untrained parts are random: the same for every call, so that runs continue
         return Model(build_detector(preset(model)), f"{model} (untrained)", [], None)
-    if not Path(model).exists():
+    if not shipped and not Path(model).exists():
         raise InputError(
-            f"{model}: expected a checkpoint, or a configuration among {', '.join(PRESETS)}; found neither"
+            f"{model}: expected a shipped model ({', '.join(shipped_models())}), a checkpoint, or a "
+            f"configuration among {', '.join(PRESETS)}; found none of them"
         )
-    checkpoint = load(find(Path(model)))
-    name = f"{checkpoint.recipe.name}, step {checkpoint.step}"
+    checkpoint = load(model_file(model))
+    name = model if shipped else f"{checkpoint.recipe.name}, step {checkpoint.step}"
     return Model(
         restore_detector(checkpoint).eval(), name, checkpoint.split.get("base", []), checkpoint.recipe
     )
@@ -303,4 +309,4 @@ def _adapt(model: Model, shots_from: "Dataset") -> "Adapt":
 
     if model.recipe is None:
         raise InputError(f"--finetune: expected a checkpoint of `tenet train`, got {model.name}")
-    return lambda detector, shots: finetune(detector, model.recipe, shots_from, shots)
+    return lambda detector, shots: finetune(detector, model.recipe, shots_from, shots, progress=progress)

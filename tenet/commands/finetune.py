@@ -1,19 +1,22 @@
-"""Fine-tune a detector on a few shots: of your own set, or of the novel classes of a recipe.
+"""Fine-tune a detector on your own annotated pictures, or on K shots of the novel classes of a recipe.
 
-Takes a checkpoint (its file, or the folder of a run) or a recipe, which then starts from its encoder alone.
---data is a COCO or FSOD JSON file, a VOC devkit or a YOLO folder. The run's folder gets checkpoints,
-metrics.jsonl, and shots.json with the shots that were drawn.
+Takes a shipped model, a checkpoint (its file, or the folder of a run) or a recipe, which then starts from its
+encoder alone. --data is a COCO or FSOD JSON file, a VOC devkit or a YOLO folder; in its pictures every object
+of the classes should have its box, because what has none is learned as background (--only-shots: all that is
+known of a picture are the shots that were drawn, as in the papers). The run's folder gets checkpoints,
+metrics.jsonl, and shots.json with the shots; give it to other commands as their model.
 
 examples:
-  tenet finetune runs/track_v1 --data my.json --classes cat,dog --shots 5
-  tenet finetune runs/track_v1 --data my_yolo_folder --shots 3 --out runs/mine --set finetune.iterations=200
+  tenet finetune tenet_lite0 --data my.json --out runs/mine
+  tenet register my.bank --from my.json --shots 5 --model runs/mine
+  tenet finetune tenet_lite2 --data my_yolo_folder --classes cat,dog --set finetune.iterations=200
+  tenet finetune runs/track_v1 --data my.json --classes cat,dog --shots 5 --only-shots
   tenet finetune runs/track_v1 --shots 10 --seed 1 --data-root data
-  tenet finetune recipes/track_v1.toml --data my.json --shots 5
 """
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tenet.commands.console import at_least_one, names
 
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("start", type=Path, metavar="CHECKPOINT|RECIPE", help="a checkpoint, run or recipe")
+    parser.add_argument("start", metavar="MODEL|RECIPE", help="a shipped model, checkpoint, run or recipe")
     parser.add_argument("--data", type=Path, metavar="PATH", help="your own set; default: the recipe's")
     parser.add_argument(
         "--format", choices=("coco", "fsod", "voc", "yolo"), help="its format, if not detected"
@@ -31,8 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--images", type=Path, metavar="FOLDER", help="where its pictures are, if elsewhere")
     parser.add_argument("--classes", type=names, metavar="A,B", help="only these classes of --data")
     parser.add_argument(
-        "--shots", type=at_least_one, metavar="K", help="shots of each class (finetune.shots)"
+        "--shots",
+        type=at_least_one,
+        metavar="K",
+        help="shots of each class (default: every box of --data, or finetune.shots)",
     )
+    parser.add_argument("--only-shots", action="store_true", help="know nothing of a picture but its shots")
     parser.add_argument("--seed", type=int, metavar="N", help="which shots (default: the recipe's seed)")
     parser.add_argument(
         "--set", dest="overrides", action="append", default=[], metavar="A.B=VALUE", help="change a setting"
@@ -53,40 +60,49 @@ def run(args: argparse.Namespace) -> int:
     from tenet.recipe import data_root
 
     root = data_root(args.data_root)
-    detector, recipe = _start(args.start, args.overrides, root)
+    detector, recipe, calibration = _start(args.start, args.overrides, root)
     if args.shots is not None:
         recipe = replace(recipe, finetune=replace(recipe.finetune, shots=args.shots))
     if args.seed is not None:
         recipe = replace(recipe, seed=args.seed)
     if args.data is not None:
         dataset, shots = shots_of_user(
-            read_dataset(args.data, args.format, args.images), args.classes, recipe
+            read_dataset(args.data, args.format, args.images), args.classes, args.shots, recipe
         )
     elif args.classes:
         raise InputError("--classes names classes of --data; give --data too")
     else:
         dataset, shots = shots_of_recipe(recipe, root)
-    out = args.out or Path("runs") / f"{recipe.name}_{recipe.finetune.shots}shots_seed{recipe.seed}"
+    out = args.out or Path("runs") / _run_name(args, recipe)
+    complete = args.data is not None and not args.only_shots
     with world() as here:
         options = Options(out, root, world=here, tensorboard=args.tensorboard)
-        finetune_run(detector, recipe, dataset, shots, options)
+        finetune_run(detector, recipe, dataset, shots, options, complete=complete, calibration=calibration)
         if here.first:
-            print(f"{out}: fine-tuned on {shots.shots} shots of {', '.join(shots.classes)}")
+            told = ", ".join(f"{len(refs)} of {name}" for name, refs in shots.classes.items())
+            print(f"{out}: fine-tuned with {told} as shots, in {len(shots.pictures())} pictures")
     return 0
 
 
-def _start(path: Path, overrides: list[str], root: Path) -> "tuple[TENET, Recipe]":
-    """The detector and recipe to start from: a checkpoint's, or a recipe's own."""
+def _run_name(args: argparse.Namespace, recipe: "Recipe") -> str:
+    if args.data is not None and args.shots is None:
+        return f"{args.data.stem}_finetuned"
+    return f"{recipe.name}_{recipe.finetune.shots}shots_seed{recipe.seed}"
+
+
+def _start(name: str, overrides: list[str], root: Path) -> "tuple[TENET, Recipe, dict[str, Any] | None]":
+    """The detector, recipe and calibration to start from: a model's, or a recipe's own."""
     from tenet.engine import checkpoint
     from tenet.engine.meta_train import new_detector
     from tenet.errors import ConfigError
     from tenet.recipe import Recipe, load_recipe
+    from tenet.runtime.torch_runtime import model_file
     from tenet.settings import differences, override
 
-    if path.suffix == ".toml":
-        recipe = load_recipe(path, overrides)
-        return new_detector(recipe, root), recipe
-    found = checkpoint.load(checkpoint.find(path))
+    if name.endswith(".toml"):
+        recipe = load_recipe(Path(name), overrides)
+        return new_detector(recipe, root), recipe, None
+    found = checkpoint.load(model_file(name))
     table = found.recipe.to_dict()
     for assignment in overrides:
         table = override(table, assignment)
@@ -96,4 +112,4 @@ def _start(path: Path, overrides: list[str], root: Path) -> "tuple[TENET, Recipe
         raise ConfigError(
             f"--set: expected the checkpoint's own model, but model.{changed[0]}; leave it as it is"
         )
-    return checkpoint.restore_detector(found), recipe
+    return checkpoint.restore_detector(found), recipe, found.calibration

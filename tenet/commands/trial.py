@@ -4,8 +4,12 @@ Goes through bank and predictor, with working sizes from the shots. Prints AP50 
 worth and how many false alarms there are. --calibrate shows them for each set by a curve of the other sets
 (of a single set, by halves of its pictures); then it fits one on all and writes it into the model's JSON.
 
+With --finetune the model learns each draw first, a few minutes each: from the shots alone, or from all boxes
+of the shots' pictures, as `tenet finetune` does. The model's own file stays as it is.
+
 examples:
   tenet trial --data my.json --shots 1,5
+  tenet trial --data my.json --shots 5 --finetune pictures
   tenet trial runs/mine --data a.json,b.json --shots 5 --seeds 0,1,2 --out trial
   tenet trial runs/mine/checkpoints/step_00003000.json --data a.json,b.json --calibrate
 """
@@ -27,6 +31,8 @@ from tenet.commands.console import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tenet.data.dataset import Dataset
+    from tenet.predictor import Tenet
     from tenet.trials.trial import Trial
 
 
@@ -38,6 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=int, default=0, metavar="N", help="only N test pictures of each set")
     parser.add_argument("--min-side", type=float, default=24, help="least side of a shot, px (default: 24)")
     parser.add_argument("--bare", action="store_true", help="show crops without their pictures")
+    parser.add_argument(
+        "--finetune",
+        choices=("shots", "pictures"),
+        help="learn each draw first: its shots alone, or all boxes of their pictures",
+    )
     parser.add_argument(
         "--size", default="auto", help="working size: auto, thorough, original or px (default: auto)"
     )
@@ -55,11 +66,16 @@ def run(args: argparse.Namespace) -> int:
     import time
 
     from tenet.drawing.figures import save_figure
+    from tenet.errors import InputError
     from tenet.runtime.torch_runtime import load_runtime
     from tenet.trials.calibrating import draw_reliability
 
     if args.results is not None:
         check_out(args.results, (".json",), "--results")
+    if args.finetune and args.calibrate:
+        raise InputError(
+            "--calibrate writes into the model's file, which --finetune leaves as it is; give one"
+        )
     begun = time.monotonic()
     runtime = load_runtime(args.model)
     if args.calibrate:
@@ -98,8 +114,30 @@ def _try(args: argparse.Namespace, runtime: Any) -> "tuple[list[Trial], dict[str
         sizes[dataset.name] = len(dataset)
         for shots in args.shots:
             for seed in args.seeds:
-                trials.append(try_set(model, dataset, shots, seed, **settings, progress=progress))
+                tried = _finetuned(args, runtime, dataset, shots, seed) if args.finetune else model
+                trials.append(try_set(tried, dataset, shots, seed, **settings, progress=progress))
     return trials, sizes
+
+
+def _finetuned(args: argparse.Namespace, runtime: Any, dataset: "Dataset", shots: int, seed: int) -> "Tenet":
+    """The model after it learned a draw, the same that `try_set` shows it."""
+    from tenet.data.shots import draw_shots
+    from tenet.engine.checkpoint import load, restore_detector
+    from tenet.engine.finetune import finetune
+    from tenet.predictor import Tenet
+    from tenet.runtime.torch_runtime import TorchRuntime, model_file
+
+    found = load(model_file(args.model))
+    drawn = draw_shots(dataset, shots, seed, min_side=args.min_side)
+    detector = finetune(
+        restore_detector(found),
+        found.recipe,
+        dataset,
+        drawn,
+        complete=args.finetune == "pictures",
+        progress=progress,
+    )
+    return Tenet(TorchRuntime(detector, runtime.name, runtime.calibration))
 
 
 def _worth(trials: "Sequence[Trial]", threshold: float) -> dict[str, Any]:
@@ -143,7 +181,13 @@ def _write_record(args: argparse.Namespace, runtime: Any, document: dict[str, An
     from tenet.records.record import Record, write_record
     from tenet.settings import to_table
 
-    settings = {"min_side": args.min_side, "limit": args.limit, "bare": args.bare, "size": args.size}
+    settings = {
+        "min_side": args.min_side,
+        "limit": args.limit,
+        "bare": args.bare,
+        "size": args.size,
+        "finetune": args.finetune,
+    }
     write_record(
         args.results,
         Record(
@@ -154,11 +198,17 @@ def _write_record(args: argparse.Namespace, runtime: Any, document: dict[str, An
                 "model": to_table(runtime.detector.config),
                 "settings": {**settings, "shots": args.shots, "seeds": args.seeds},
             },
-            figures=trial_figures(document, args.bare),
+            figures=trial_figures(document, _way(args)),
             seconds=round(seconds, 1),
             notes={key: value for key, value in document.items() if key not in ("model", "trials")},
         ),
     )
+
+
+def _way(args: argparse.Namespace) -> str:
+    """What a record calls this way of testing."""
+    learned = {"shots": ", fine-tuned on the shots", "pictures": ", fine-tuned on the shots' pictures"}
+    return "trial" + (", bare crops" if args.bare else "") + learned.get(args.finetune, "")
 
 
 def _document(model: str, trials: "Sequence[Trial]", sizes: dict[str, int], limit: int) -> dict[str, Any]:

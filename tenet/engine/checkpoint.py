@@ -63,12 +63,13 @@ def save(
     split: dict[str, list[str]] | None = None,
     metrics: dict[str, float] | None = None,
     keep: int = 3,
+    calibration: dict[str, Any] | None = None,
 ) -> Path:
     """Write the checkpoint of `step` steps done, and delete older ones but the newest `keep` and the best
     (the least `metrics["loss"]`). Returns the path of its JSON."""
     tensors = _model_tensors(detector) | _optimizer_tensors(detector, optimizer)
     path = folder / f"step_{step:08d}.json"
-    write_checkpoint(path, tensors, step, recipe, split or {}, metrics or {})
+    write_checkpoint(path, tensors, step, recipe, split or {}, metrics or {}, calibration)
     _prune(folder, keep)
     return path
 

@@ -1,65 +1,127 @@
-"""Fine-tuning: the same loop on K shots of each class. The K boxes are all that it knows.
+"""Fine-tuning: the same loop on K shots of each class.
 
-Queries are the pictures that hold shots, with no other boxes than those. A query takes its shots from
-other pictures; a class whose shots are all in one picture has to take them from the query itself.
+Queries are the pictures that hold shots. By the protocol the K boxes are all that is known of them; where a
+user has annotated whole pictures (`complete`), all their boxes are, and nothing that is there is learned as
+background. A query takes its shots from other pictures; a class whose shots are all in one picture has to
+take them from the query itself.
+
+What was learned is averaged with what was known before (`finetune.average`): few pictures teach what they
+show and forget the rest, and the mean keeps both (Wortsman et al., Robust fine-tuning of zero-shot models,
+2022). Not in the paper.
 """
 
 import shutil
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from torch import Tensor
 
 from tenet.data.dataset import Dataset, Record, merge
 from tenet.data.episode_settings import EpisodeSettings
 from tenet.data.episodes import EpisodeSource
 from tenet.data.files import write_text
-from tenet.data.shots import ShotList, draw_shots, public_shots, write_shots
+from tenet.data.shots import ShotList, candidates, draw_shots, public_shots, write_shots
 from tenet.data.splits import get_split, one_name
 from tenet.engine import meta_train
 from tenet.engine.jobs import Options, make_job
 from tenet.engine.loop import Job, steps
-from tenet.engine.training_set import only_shots, read_sets
+from tenet.engine.training_set import only_shots, read_sets, with_shots
 from tenet.errors import ConfigError, DataError
 from tenet.models.detector import TENET
 from tenet.recipe import Recipe
 
+Progress = Callable[[Iterable[Any], int], Iterable[Any]]
+MOST_SHOTS = 10
+"""Shots of a class in one episode, of however many there are."""
+VIEWS = 16
+"""Views of each picture (scales, cut-outs, mosaics), encoded once; too many to be learned by heart."""
+
 
 def finetune(
-    detector: TENET, recipe: Recipe, dataset: Dataset, shots: ShotList, options: Options | None = None
+    detector: TENET,
+    recipe: Recipe,
+    dataset: Dataset,
+    shots: ShotList,
+    options: Options | None = None,
+    *,
+    complete: bool = False,
+    progress: Progress | None = None,
 ) -> TENET:
-    """Fine-tune `detector` in place on `shots` of `dataset`, by [finetune]; nothing stays on disk."""
+    """Fine-tune `detector` in place on `shots` of `dataset`, by [finetune]; nothing stays on disk.
+
+    complete  every object of the shots' pictures is annotated, and may be learned
+    progress  wraps an iterable and its length, as tqdm does
+    """
     with TemporaryDirectory(prefix="tenet-") as folder:
         options = replace(options or Options(Path(folder)), cache=Path(folder))
-        for _ in steps(finetune_job(detector, recipe, dataset, shots, options)):
+        job = finetune_job(detector, recipe, dataset, shots, options, complete)
+        before = parameters_of(detector)
+        for _ in steps(job) if progress is None else progress(steps(job), job.plan.iterations):
             pass
+    average(detector, before, recipe.finetune.average)
     return detector.eval()
 
 
 def finetune_run(
-    detector: TENET, recipe: Recipe, dataset: Dataset, shots: ShotList, options: Options
+    detector: TENET,
+    recipe: Recipe,
+    dataset: Dataset,
+    shots: ShotList,
+    options: Options,
+    *,
+    complete: bool = False,
+    calibration: dict[str, Any] | None = None,
 ) -> TENET:
-    """The same as a run: checkpoints, metrics, the recipe and the shots are written to `options.out`."""
+    """The same as a run: checkpoints, metrics, the recipe and the shots are written to `options.out`; the
+    last checkpoint is the mean. `calibration` is that of the model it started from."""
     options = replace(options, cache=options.out / "cache")
     if (options.out / "checkpoints").is_dir() and any((options.out / "checkpoints").iterdir()):
         raise ConfigError(
             f"{options.out}: expected a new folder, but it holds checkpoints; give another --out"
         )
-    job = finetune_job(detector, recipe, dataset, shots, options)
+    job = finetune_job(detector, recipe, dataset, shots, options, complete)
+    before = parameters_of(detector)
     if options.world.first:
         write_text(options.out / "recipe.toml", recipe.to_toml())
         write_shots(shots, dataset, options.out / "shots.json")
     split = {"base": [], "novel": sorted(name for name, refs in shots.classes.items() if refs)}
-    meta_train.run(job, recipe, options, split, 0)
+    finish = partial(average, detector, before, recipe.finetune.average)
+    meta_train.run(job, recipe, options, split, 0, finish, calibration)
     if options.world.first:
         shutil.rmtree(options.cache, ignore_errors=True)
     return detector.eval()
 
 
-def finetune_job(detector: TENET, recipe: Recipe, dataset: Dataset, shots: ShotList, options: Options) -> Job:
-    """The job of fine-tuning; bad input is refused here."""
-    refuse_short(shots)
+def parameters_of(detector: TENET) -> dict[str, Tensor]:
+    """A copy of all that can learn."""
+    return {name: value.detach().clone() for name, value in detector.named_parameters()}
+
+
+@torch.no_grad()
+def average(detector: TENET, before: dict[str, Tensor], share: float) -> None:
+    """Each parameter becomes `share` of itself and the rest of what it was before."""
+    for name, value in detector.named_parameters():
+        value.lerp_(before[name].to(value), 1 - share)
+
+
+def finetune_job(
+    detector: TENET,
+    recipe: Recipe,
+    dataset: Dataset,
+    shots: ShotList,
+    options: Options,
+    complete: bool = False,
+) -> Job:
+    """The job of fine-tuning; bad input is refused here. A class without shots is left out."""
+    refuse_none(shots)
+    known = with_shots(dataset, shots) if complete else only_shots(dataset, shots)
     source = EpisodeSource(
-        _queries(dataset, shots), _settings(recipe, shots), recipe.seed, shots, support=dataset
+        _queries(known, shots), _settings(recipe, shots), recipe.seed, shots, support=dataset
     )
     # Reading a few dozen pictures' maps back costs nothing, encoding them in each step does.
     train = replace(
@@ -67,28 +129,42 @@ def finetune_job(detector: TENET, recipe: Recipe, dataset: Dataset, shots: ShotL
         learn="all",
         cache=recipe.model.encoder.frozen,
         cache_queries=True,
-        cache_views=4,
+        cache_views=VIEWS,
         shot_views=2,
     )
     return make_job(detector, recipe.finetune, train, source, options)
 
 
+def refuse_none(shots: ShotList) -> None:
+    """A DataError where no class has a shot."""
+    if not any(shots.classes.values()):
+        raise DataError(
+            f"expected at least one shot of a class, got none of {', '.join(shots.classes) or 'any class'}; "
+            "annotate some, or allow smaller boxes with --set evaluate.min_shot_side=0"
+        )
+
+
 def refuse_short(shots: ShotList) -> None:
     """A DataError where a class has fewer shots than asked for."""
-    short = shots.short()
-    if short or not shots.classes:
-        name, count = next(iter(short.items()), ("any class", 0))
+    for name, count in shots.short().items():
         raise DataError(
             f"expected {shots.shots} shots of each class, got {count} of {name}; annotate more, lower "
             "--shots, or allow smaller boxes with --set evaluate.min_shot_side=0"
         )
 
 
-def shots_of_user(dataset: Dataset, classes: list[str] | None, recipe: Recipe) -> tuple[Dataset, ShotList]:
-    """Shots of a user's own set: `finetune.shots` of each of `classes` (all of them by default)."""
+def shots_of_user(
+    dataset: Dataset, classes: list[str] | None, count: int | None, recipe: Recipe
+) -> tuple[Dataset, ShotList]:
+    """Shots of a user's own set: `count` of each of `classes` (all of them by default), or every box."""
     chosen = dataset if classes is None else dataset.with_classes(classes)
-    shots = draw_shots(chosen, recipe.finetune.shots, recipe.seed, min_side=recipe.evaluate.min_shot_side)
-    return chosen, shots
+    min_side = recipe.evaluate.min_shot_side
+    if count is not None:
+        shots = draw_shots(chosen, count, recipe.seed, min_side=min_side)
+        refuse_short(shots)
+        return chosen, shots
+    every = {name: tuple(refs) for name, refs in candidates(chosen, min_side).items() if refs}
+    return chosen, ShotList("all", recipe.seed, 1, every)
 
 
 def shots_of_recipe(recipe: Recipe, root: Path) -> tuple[Dataset, ShotList]:
@@ -103,8 +179,11 @@ def shots_of_recipe(recipe: Recipe, root: Path) -> tuple[Dataset, ShotList]:
         dataset = dataset.with_classes(name for name in dataset.classes if one_name([name]) & wanted)
     count = recipe.finetune.shots
     if evaluate.shot_list:
-        return dataset, public_shots(root / evaluate.shot_list, dataset, count, recipe.seed)
-    return dataset, draw_shots(dataset, count, recipe.seed, min_side=evaluate.min_shot_side)
+        shots = public_shots(root / evaluate.shot_list, dataset, count, recipe.seed)
+    else:
+        shots = draw_shots(dataset, count, recipe.seed, min_side=evaluate.min_shot_side)
+    refuse_short(shots)
+    return dataset, shots
 
 
 def _settings(recipe: Recipe, shots: ShotList) -> EpisodeSettings:
@@ -112,23 +191,20 @@ def _settings(recipe: Recipe, shots: ShotList) -> EpisodeSettings:
     count = sum(1 for refs in shots.classes.values() if refs)
     ways = min(recipe.episodes.ways, count)
     # Few pictures show few classes: those that are there as well are ways like any other.
-    # Views of whole pictures as they are: a cache can hold those, and shots look like them.
+    # What is to be found looks like these pictures: not turned, and in their colours.
     return replace(
         recipe.episodes,
         ways=ways,
-        shots=shots.shots,
+        shots=min(MOST_SHOTS, max(len(refs) for refs in shots.classes.values())),
         min_shots=0,
         others="any",
-        zoom=(1.0, 1.0),
-        mosaic=0.0,
         turn=0.0,
         recolour=0.0,
     )
 
 
-def _queries(dataset: Dataset, shots: ShotList) -> Dataset:
+def _queries(pictures: Dataset, shots: ShotList) -> Dataset:
     """Pictures with shots, in memory; under names of their own where a class has only one picture."""
-    pictures = only_shots(dataset, shots)
     alone = any(len({ref.picture for ref in refs}) == 1 for refs in shots.classes.values())
     return replace(pictures, records=tuple(_query(record, alone) for record in pictures.records))
 

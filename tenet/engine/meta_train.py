@@ -6,8 +6,10 @@ OUT/checkpoints/step_….json  see `tenet.engine.checkpoint`
 OUT/failed/                  episodes whose loss was not finite, if any
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -100,12 +102,22 @@ def _start(job: Job, recipe: Recipe, options: Options, folder: Path) -> int:
     return found.step
 
 
-def run(job: Job, recipe: Recipe, options: Options, split: dict[str, list[str]], start: int) -> None:
-    """The steps from `start` on, shown and saved by the first process."""
+def run(
+    job: Job,
+    recipe: Recipe,
+    options: Options,
+    split: dict[str, list[str]],
+    start: int,
+    finish: Callable[[], None] = lambda: None,
+    calibration: dict[str, Any] | None = None,
+) -> None:
+    """The steps from `start` on, shown and saved by the first process. `finish` is called after the last of
+    them, before it is saved."""
     train = recipe.train
     if not options.world.first:
         for _ in steps(job, start):
             pass
+        finish()
         return
     total = job.plan.iterations
     with Progress(options.out, total, start, train.log_every, tensorboard=options.tensorboard) as progress:
@@ -117,6 +129,8 @@ def run(job: Job, recipe: Recipe, options: Options, split: dict[str, list[str]],
             if train.picture_every and done % train.picture_every == 0:
                 number = job.numbers(step.number, job.groups[0])[0]
                 progress.picture(done, draw_episode(job.detector, job.render(number)))
+            if done == total:
+                finish()
             if done % train.save_every == 0 or done == total:
                 checkpoint.save(
                     options.out / "checkpoints",
@@ -127,5 +141,6 @@ def run(job: Job, recipe: Recipe, options: Options, split: dict[str, list[str]],
                     split=split,
                     metrics={"loss": sum(s.loss for s in recent) / len(recent)},
                     keep=train.keep,
+                    calibration=calibration,
                 )
                 recent = []

@@ -99,6 +99,12 @@ def _refuse_empty(recipe: Recipe, dataset: Dataset) -> None:
         )
 
 
+def with_shots(dataset: Dataset, shots: ShotList) -> Dataset:
+    """The pictures that hold shots, with all their boxes."""
+    pictures = set(shots.pictures())
+    return replace(dataset, records=tuple(record for record in dataset.records if record.id in pictures))
+
+
 def only_shots(dataset: Dataset, shots: ShotList) -> Dataset:
     """The pictures that hold shots, with no other boxes than those: all that fine-tuning may know."""
     rows: dict[str, list[int]] = {}

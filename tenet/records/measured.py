@@ -41,16 +41,14 @@ def _episodes(document: Mapping[str, Any], result: Mapping[str, Any]) -> Figure:
     )
 
 
-def trial_figures(document: Mapping[str, Any], bare: bool = False) -> tuple[Figure, ...]:
-    """A figure for each set, number of shots and seed of a trial's JSON (`trial.json`).
-
-    `bare`: its shots were bare crops.
-    """
+def trial_figures(document: Mapping[str, Any], way: str = "trial") -> tuple[Figure, ...]:
+    """A figure for each set, number of shots and seed of a trial's JSON (`trial.json`); `way` is how it was
+    tested."""
     return tuple(
         Figure(
             trial["set"],
             trial["pictures"],
-            "trial, bare crops" if bare else "trial",
+            way,
             "voc12",
             trial["shots"],
             trial["seed"],

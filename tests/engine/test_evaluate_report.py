@@ -14,10 +14,12 @@ from tenet.cli import main
 from tenet.config import HeadConfig
 from tenet.data.synthetic import write_synthetic
 from tenet.engine.evaluate import evaluate
+from tenet.engine.evaluation_detector import fingerprint_weights
 from tenet.engine.evaluation_examples import MISSED, RIGHT, WRONG, all_marks, choose_scenes
 from tenet.engine.evaluation_report import report_html
 from tenet.presets import PRESETS
 from tenet.records.record import read_record
+from tenet.runtime.torch_runtime import load_runtime
 from tenet.scoring.report import shots_table
 
 
@@ -125,6 +127,23 @@ def test_command(quick: str, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert again["results"] == document["results"]
 
 
+def test_shipped_models_are_evaluated_as_they_ship(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With their weights, and not as the configuration of the same name; what they know is no novel class."""
+    data = write_synthetic(tmp_path / "set", 6, 2, (128, 128), seed=3)
+    document = json.loads(data.read_text())
+    document["categories"][0]["name"] = "cat"
+    data.write_text(json.dumps(document))
+    words = ["evaluate", "tenet_lite0", "--data", str(data), "--shots", "1", "--seeds", "0", "--limit", "2"]
+    assert main([*words, "--json", str(tmp_path / "r.json")]) == 0
+    shown, found = capsys.readouterr().out, json.loads((tmp_path / "r.json").read_text())
+    assert found["model"] == "tenet_lite0"
+    assert "untrained" not in shown
+    assert found["weights"] == fingerprint_weights(load_runtime("tenet_lite0").detector)
+    assert (found["settings"]["base"], len(found["settings"]["novel"])) == (["cat"], 1)
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -133,7 +152,7 @@ def test_command(quick: str, tmp_path: Path, capsys: pytest.CaptureFixture[str])
         (["quick", "--split", "voc1"], "expected classes of split voc1"),
         (["quick", "--side", "both"], "expected --split"),
         (["quick", "--metric", "mAP"], "metrics: expected some of"),
-        (["nothing.safetensors"], "expected a checkpoint, or a configuration"),
+        (["nothing.safetensors"], "a checkpoint, or a configuration"),
     ],
 )
 def test_errors_are_one_line(

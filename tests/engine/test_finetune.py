@@ -1,5 +1,6 @@
 """Fine-tuning on a user's own set, in any layout, and on one shot."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,12 @@ from tenet.data.episodes import EpisodeSource
 from tenet.data.formats import read_dataset, scan_path
 from tenet.data.shots import read_shots
 from tenet.engine.checkpoint import load, load_detector
-from tenet.engine.finetune import finetune, shots_of_user
+from tenet.engine.finetune import finetune, finetune_run, shots_of_user
+from tenet.engine.jobs import Options
 from tenet.engine.meta_train import new_detector
 from tenet.recipe import Recipe
+from tenet.runtime.calibration import Calibration
+from tenet.runtime.torch_runtime import load_runtime
 
 
 @pytest.fixture
@@ -57,30 +61,116 @@ def test_one_shot_and_one_class(root: Path, tmp_path: Path) -> None:
     table["finetune"] |= {"iterations": 2, "shots": 1}
     recipe = type(recipe).from_dict(table)
     dataset = read_dataset(root / "annotations.json")
-    chosen, shots = shots_of_user(dataset, [dataset.classes[1]], recipe)
+    chosen, shots = shots_of_user(dataset, [dataset.classes[1]], 1, recipe)
     detector = new_detector(recipe, root)
     assert finetune(detector, recipe, chosen, shots) is detector
     assert not detector.training
 
 
-def test_pictures_are_learned_as_they_are(
+def test_pictures_keep_their_colours_and_way_up(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Queries that a recipe cuts, turns or recolours would look unlike the few shots that there are."""
+    """What a recipe turns or recolours would look unlike the pictures in which things are to be found."""
     table = tiny_recipe().to_dict()
     table["episodes"] |= {"zoom": [0.4, 1.0], "mosaic": 0.5, "turn": 0.3, "recolour": 0.4}
     table["finetune"] |= {"iterations": 1, "shots": 2}
     recipe = Recipe.from_dict(table)
-    seen: list[EpisodeSettings] = []
+    seen = spy_on_sources(monkeypatch)
+    dataset, shots = shots_of_user(read_dataset(root / "annotations.json"), None, 2, recipe)
+    finetune(new_detector(recipe, root), recipe, dataset, shots)
+    [(_, settings)] = seen
+    assert (settings.zoom, settings.mosaic, settings.turn, settings.recolour) == ((0.4, 1.0), 0.5, 0.0, 0.0)
+
+
+Seen = list[tuple[Dataset, EpisodeSettings]]
+
+
+def spy_on_sources(monkeypatch: pytest.MonkeyPatch) -> Seen:
+    """The queries and settings that fine-tuning learns from."""
+    seen: Seen = []
 
     def source(pictures: Dataset, settings: EpisodeSettings, *rest: Any, **more: Any) -> EpisodeSource:
-        seen.append(settings)
+        seen.append((pictures, settings))
         return EpisodeSource(pictures, settings, *rest, **more)
 
     monkeypatch.setattr("tenet.engine.finetune.EpisodeSource", source)
-    dataset, shots = shots_of_user(read_dataset(root / "annotations.json"), None, recipe)
-    finetune(new_detector(recipe, root), recipe, dataset, shots)
-    assert [(s.zoom, s.mosaic, s.turn, s.recolour) for s in seen] == [((1.0, 1.0), 0.0, 0.0, 0.0)]
+    return seen
+
+
+@pytest.mark.parametrize("complete", [False, True])
+def test_what_is_known_of_the_shots_pictures(
+    root: Path, monkeypatch: pytest.MonkeyPatch, complete: bool
+) -> None:
+    """By the protocol the shots alone; where pictures are annotated whole, all of their boxes."""
+    recipe = short(tiny_recipe())
+    seen = spy_on_sources(monkeypatch)
+    dataset, shots = shots_of_user(read_dataset(root / "annotations.json"), None, 1, recipe)
+    finetune(new_detector(recipe, root), recipe, dataset, shots, complete=complete)
+    [(queries, _)] = seen
+    known = sum(len(record.target) for record in queries.records)
+    annotated = sum(len(record.target) for record in dataset.subset(shots.pictures()).records)
+    drawn = sum(len(refs) for refs in shots.classes.values())
+    assert drawn < annotated
+    assert known == (annotated if complete else drawn)
+
+
+def test_every_box_is_a_shot_by_default(trained: Path, root: Path, tmp_path: Path) -> None:
+    out, data = tmp_path / "mine", root / "annotations.json"
+    words = ["finetune", trained, "--data", data, "--out", out, *FAST]
+    assert main([str(word) for word in words]) == 0
+    dataset = read_dataset(data)
+    shots = read_shots(out / "shots.json", dataset)
+    assert {name: len(refs) for name, refs in shots.classes.items()} == dataset.class_counts()
+
+
+@pytest.mark.parametrize("share", [0.25, 1.0])
+def test_the_mean_with_what_was_known_before(root: Path, share: float) -> None:
+    """`average` takes that share of what was learned; run and function give the same."""
+    dataset, shots = shots_of_user(read_dataset(root / "annotations.json"), None, 2, short(tiny_recipe()))
+    before = new_detector(tiny_recipe(), root).state_dict()
+    alone, mixed = (
+        finetune(new_detector(recipe, root), recipe, dataset, shots).state_dict()
+        for recipe in (short(tiny_recipe(), average=1.0), short(tiny_recipe(), average=share))
+    )
+    moved = [name for name in before if not torch.equal(before[name], alone[name])]
+    assert moved
+    for name in moved:
+        torch.testing.assert_close(mixed[name], share * alone[name] + (1 - share) * before[name])
+
+
+def test_a_run_is_the_same_as_the_function(root: Path, tmp_path: Path) -> None:
+    """Its last checkpoint is the mean, and scores mean what they meant before."""
+    recipe = short(tiny_recipe())
+    dataset, shots = shots_of_user(read_dataset(root / "annotations.json"), None, 2, recipe)
+    wanted = finetune(new_detector(recipe, root), recipe, dataset, shots).state_dict()
+    curve = Calibration((0.1, 0.5), (0.2, 0.9), 0.4).to_json()
+    options = Options(tmp_path / "run", root)
+    finetune_run(new_detector(recipe, root), recipe, dataset, shots, options, calibration=curve)
+    found = load_detector(tmp_path / "run").state_dict()
+    assert wanted.keys() == found.keys()
+    for name, value in wanted.items():
+        torch.testing.assert_close(found[name], value)
+    assert load_runtime(tmp_path / "run").calibration.to_json() == curve
+
+
+def test_a_shipped_model_learns_a_users_set(root: Path, tmp_path: Path) -> None:
+    """The command of the README, with the model that comes with the package."""
+    out = tmp_path / "mine"
+    words = ["finetune", "tenet_lite0", "--data", root / "annotations.json", "--shots", 1, "--out", out]
+    quick = (
+        "finetune.iterations=1",
+        "finetune.batch=1",
+        "finetune.micro_batch=1",
+        "evaluate.min_shot_side=0",
+    )
+    assert main([*map(str, words), *(word for setting in quick for word in ("--set", setting))]) == 0
+    shipped, mine = load_runtime("tenet_lite0"), load_runtime(out)
+    assert mine.calibration == shipped.calibration
+    assert mine.fingerprint != shipped.fingerprint
+
+
+def short(recipe: Recipe, **settings: Any) -> Recipe:
+    return replace(recipe, finetune=replace(recipe.finetune, iterations=2, batch=2, **settings))
 
 
 def test_too_few_shots_is_one_line(
