@@ -1,16 +1,18 @@
 """Fine-tune a detector on your own annotated pictures, or on K shots of the novel classes of a recipe.
 
 Takes a shipped model, a checkpoint (its file, or the folder of a run) or a recipe, which then starts from its
-encoder alone. --data is a COCO or FSOD JSON file, a VOC devkit or a YOLO folder; in its pictures every object
-of the classes should have its box, because what has none is learned as background (--only-shots: all that is
-known of a picture are the shots that were drawn, as in the papers). The run's folder gets checkpoints,
-metrics.jsonl, and shots.json with the shots; give it to other commands as their model.
+encoder alone. --data is a COCO or FSOD JSON file, a VOC devkit or a YOLO folder: every object of its classes
+should have its box, because what has none is learned as background. --bank takes the shots of a bank that
+came with their pictures, and nothing else is known of these (--known pictures: the shots are all there is).
+The run's folder gets checkpoints, metrics.jsonl, and shots.json with the shots; it is a model like any other.
 
 examples:
   tenet finetune tenet_lite0 --data my.json --out runs/mine
   tenet register my.bank --from my.json --shots 5 --model runs/mine
+  tenet finetune tenet_lite0 --bank forest.bank --known pictures --out runs/forest
+  tenet classes forest.bank --rebuild --model runs/forest
   tenet finetune tenet_lite2 --data my_yolo_folder --classes cat,dog --set finetune.iterations=200
-  tenet finetune runs/track_v1 --data my.json --classes cat,dog --shots 5 --only-shots
+  tenet finetune runs/track_v1 --data my.json --shots 5 --known shots
   tenet finetune runs/track_v1 --shots 10 --seed 1 --data-root data
 """
 
@@ -21,6 +23,8 @@ from typing import TYPE_CHECKING, Any
 from tenet.commands.console import at_least_one, names
 
 if TYPE_CHECKING:
+    from tenet.data.dataset import Dataset
+    from tenet.data.shots import ShotList
     from tenet.models.detector import TENET
     from tenet.recipe import Recipe
 
@@ -28,18 +32,23 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("start", metavar="MODEL|RECIPE", help="a shipped model, checkpoint, run or recipe")
     parser.add_argument("--data", type=Path, metavar="PATH", help="your own set; default: the recipe's")
+    parser.add_argument("--bank", type=Path, metavar="BANK", help="the shots of a bank, in place of --data")
     parser.add_argument(
         "--format", choices=("coco", "fsod", "voc", "yolo"), help="its format, if not detected"
     )
     parser.add_argument("--images", type=Path, metavar="FOLDER", help="where its pictures are, if elsewhere")
-    parser.add_argument("--classes", type=names, metavar="A,B", help="only these classes of --data")
+    parser.add_argument("--classes", type=names, metavar="A,B", help="only these of its classes")
     parser.add_argument(
         "--shots",
         type=at_least_one,
         metavar="K",
         help="shots of each class (default: every box of --data, or finetune.shots)",
     )
-    parser.add_argument("--only-shots", action="store_true", help="know nothing of a picture but its shots")
+    parser.add_argument(
+        "--known",
+        choices=("pictures", "shots"),
+        help="all boxes of the shots' pictures (default with --data), or the shots alone",
+    )
     parser.add_argument("--seed", type=int, metavar="N", help="which shots (default: the recipe's seed)")
     parser.add_argument(
         "--set", dest="overrides", action="append", default=[], metavar="A.B=VALUE", help="change a setting"
@@ -52,11 +61,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from dataclasses import replace
 
-    from tenet.data.formats import read_dataset
     from tenet.engine.distributed import world
-    from tenet.engine.finetune import finetune_run, shots_of_recipe, shots_of_user
+    from tenet.engine.finetune import finetune_run
     from tenet.engine.jobs import Options
-    from tenet.errors import InputError
     from tenet.recipe import data_root
 
     root = data_root(args.data_root)
@@ -65,16 +72,9 @@ def run(args: argparse.Namespace) -> int:
         recipe = replace(recipe, finetune=replace(recipe.finetune, shots=args.shots))
     if args.seed is not None:
         recipe = replace(recipe, seed=args.seed)
-    if args.data is not None:
-        dataset, shots = shots_of_user(
-            read_dataset(args.data, args.format, args.images), args.classes, args.shots, recipe
-        )
-    elif args.classes:
-        raise InputError("--classes names classes of --data; give --data too")
-    else:
-        dataset, shots = shots_of_recipe(recipe, root)
+    dataset, shots = _shots(args, recipe, root)
     out = args.out or Path("runs") / _run_name(args, recipe)
-    complete = args.data is not None and not args.only_shots
+    complete = (args.known or ("shots" if args.data is None else "pictures")) == "pictures"
     with world() as here:
         options = Options(out, root, world=here, tensorboard=args.tensorboard)
         finetune_run(detector, recipe, dataset, shots, options, complete=complete, calibration=calibration)
@@ -84,9 +84,31 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _shots(args: argparse.Namespace, recipe: "Recipe", root: Path) -> "tuple[Dataset, ShotList]":
+    """What is learned: of a bank, of a set, or of the recipe's novel classes."""
+    from tenet.bank import ClassBank
+    from tenet.banks.as_dataset import dataset_of
+    from tenet.data.formats import read_dataset
+    from tenet.engine.finetune import shots_of_recipe, shots_of_user
+    from tenet.errors import InputError
+
+    if args.bank is not None and args.data is not None:
+        raise InputError("--bank stands in place of --data; give one of them")
+    if args.bank is not None:
+        dataset = dataset_of(ClassBank.open(args.bank), args.bank.stem)
+        return shots_of_user(dataset, args.classes, args.shots, recipe, min_side=0)
+    if args.data is not None:
+        dataset = read_dataset(args.data, args.format, args.images)
+        return shots_of_user(dataset, args.classes, args.shots, recipe)
+    if args.classes:
+        raise InputError("--classes names classes of --data or --bank; give one of them too")
+    return shots_of_recipe(recipe, root)
+
+
 def _run_name(args: argparse.Namespace, recipe: "Recipe") -> str:
-    if args.data is not None and args.shots is None:
-        return f"{args.data.stem}_finetuned"
+    own = args.data or args.bank
+    if own is not None and args.shots is None:
+        return f"{own.stem}_finetuned"
     return f"{recipe.name}_{recipe.finetune.shots}shots_seed{recipe.seed}"
 
 

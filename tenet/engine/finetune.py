@@ -154,11 +154,16 @@ def refuse_short(shots: ShotList) -> None:
 
 
 def shots_of_user(
-    dataset: Dataset, classes: list[str] | None, count: int | None, recipe: Recipe
+    dataset: Dataset,
+    classes: list[str] | None,
+    count: int | None,
+    recipe: Recipe,
+    min_side: float | None = None,
 ) -> tuple[Dataset, ShotList]:
-    """Shots of a user's own set: `count` of each of `classes` (all of them by default), or every box."""
+    """Shots of a user's own set: `count` of each of `classes` (all of them by default), or every box; both
+    sides of at least `min_side` pixels (by default the recipe's)."""
     chosen = dataset if classes is None else dataset.with_classes(classes)
-    min_side = recipe.evaluate.min_shot_side
+    min_side = recipe.evaluate.min_shot_side if min_side is None else min_side
     if count is not None:
         shots = draw_shots(chosen, count, recipe.seed, min_side=min_side)
         refuse_short(shots)

@@ -4,10 +4,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from bank_parts import THING, picture
+from fake_runtime import FakeRuntime
 from tiny_runs import tiny_recipe, train, write_recipe
 
+from tenet.bank import ClassBank
+from tenet.banks.as_dataset import dataset_of
 from tenet.cli import main
 from tenet.data.convert import convert
 from tenet.data.dataset import Dataset
@@ -19,6 +24,8 @@ from tenet.engine.checkpoint import load, load_detector
 from tenet.engine.finetune import finetune, finetune_run, shots_of_user
 from tenet.engine.jobs import Options
 from tenet.engine.meta_train import new_detector
+from tenet.errors import InputError
+from tenet.predictor import Tenet
 from tenet.recipe import Recipe
 from tenet.runtime.calibration import Calibration
 from tenet.runtime.torch_runtime import load_runtime
@@ -167,6 +174,39 @@ def test_a_shipped_model_learns_a_users_set(root: Path, tmp_path: Path) -> None:
     shipped, mine = load_runtime("tenet_lite0"), load_runtime(out)
     assert mine.calibration == shipped.calibration
     assert mine.fingerprint != shipped.fingerprint
+
+
+def test_a_bank_is_a_set_of_its_shots_pictures(tmp_path: Path) -> None:
+    """Each picture once, with the boxes that were shown; bare crops have none."""
+    bank, one, other = ClassBank(FakeRuntime()), picture(seed=1), picture("green", seed=2)
+    bank.register("red", [(one, THING), (one, (0, 0, 50, 40)), one[30:90, 40:100]])
+    bank.register("green", [(other, THING), (one, (100, 60, 150, 110))])
+    dataset = dataset_of(bank, "mine")
+    assert dataset.classes == ("red", "green")
+    assert [record.target.labels.tolist() for record in dataset.records] == [[0, 0, 1], [1]]
+    first = dataset.records[0]
+    scale = first.width / 160
+    assert first.picture().shape == (first.height, first.width, 3)
+    assert np.allclose(first.target.boxes[0], np.array(THING) * scale, atol=1)
+    bare = ClassBank(FakeRuntime())
+    bare.register("red", [one[30:90, 40:100]])
+    with pytest.raises(InputError, match="got 1 bare crops"):
+        dataset_of(bare, "bare")
+
+
+def test_a_bank_teaches_its_model(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, path, out = Tenet.load(trained), tmp_path / "my.bank", tmp_path / "mine"
+    bank = ClassBank(model)
+    for colour in ("red", "green"):
+        bank.register(colour, [(picture(colour, seed=seed), THING) for seed in range(2)])
+    bank.save(path)
+    assert main([*map(str, ["finetune", trained, "--bank", path, "--out", out]), *FAST]) == 0
+    assert "2 of red, 2 of green as shots, in 4 pictures" in capsys.readouterr().out
+    learned = Tenet.load(out)
+    again = ClassBank.load(path, learned, rebuild=True)
+    learned.detect(picture("red", seed=9), again)
+    assert main(["finetune", str(trained), "--bank", str(path), "--data", "x.json"]) == 1
+    assert "give one of them" in capsys.readouterr().err
 
 
 def short(recipe: Recipe, **settings: Any) -> Recipe:
