@@ -163,13 +163,17 @@ class FinetuneConfig(OptimConfig):
     """K, shots of each class."""
     base: bool = True
     """K shots of each base class as well, so that those are not forgotten."""
-    average: float = 0.5
+    per_picture: int = 20
+    """At most so many steps for each picture, because few pictures are soon learned by heart; 0: no limit."""
+    average: float = 0.75
     """The learned parameters' share in their mean with those before; 1 takes them alone."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < self.average <= 1:
             raise ConfigError(f"finetune.average: expected above 0 and at most 1, got {self.average}")
+        if self.per_picture < 0:
+            raise ConfigError(f"finetune.per_picture: expected at least 0, got {self.per_picture}")
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from tenet.engine.loop import Job, steps
 from tenet.engine.training_set import only_shots, read_sets, with_shots
 from tenet.errors import ConfigError, DataError
 from tenet.models.detector import TENET
-from tenet.recipe import Recipe
+from tenet.recipe import FinetuneConfig, Recipe
 
 Progress = Callable[[Iterable[Any], int], Iterable[Any]]
 MOST_SHOTS = 10
@@ -132,7 +132,15 @@ def finetune_job(
         cache_views=VIEWS,
         shot_views=2,
     )
-    return make_job(detector, recipe.finetune, train, source, options)
+    return make_job(detector, _plan(recipe.finetune, len(known)), train, source, options)
+
+
+def _plan(plan: FinetuneConfig, pictures: int) -> FinetuneConfig:
+    """No more steps than so many pictures are worth."""
+    if not plan.per_picture:
+        return plan
+    iterations = min(plan.iterations, plan.per_picture * pictures)
+    return replace(plan, iterations=iterations, warmup=min(plan.warmup, iterations // 5))
 
 
 def refuse_none(shots: ShotList) -> None:

@@ -20,7 +20,7 @@ from tenet.data.episode_settings import EpisodeSettings
 from tenet.data.episodes import EpisodeSource
 from tenet.data.formats import read_dataset, scan_path
 from tenet.data.shots import read_shots
-from tenet.engine.checkpoint import load, load_detector
+from tenet.engine.checkpoint import find, load, load_detector
 from tenet.engine.finetune import finetune, finetune_run, shots_of_user
 from tenet.engine.jobs import Options
 from tenet.engine.meta_train import new_detector
@@ -143,6 +143,19 @@ def test_the_mean_with_what_was_known_before(root: Path, share: float) -> None:
     assert moved
     for name in moved:
         torch.testing.assert_close(mixed[name], share * alone[name] + (1 - share) * before[name])
+
+
+@pytest.mark.parametrize(("per_picture", "steps"), [(3, 3), (20, 7), (0, 7)])
+def test_few_pictures_are_not_learned_by_heart(
+    root: Path, tmp_path: Path, per_picture: int, steps: int
+) -> None:
+    """One shot of one class is one picture: so many steps at most."""
+    recipe = tiny_recipe()
+    recipe = replace(recipe, finetune=replace(recipe.finetune, iterations=7, per_picture=per_picture))
+    dataset = read_dataset(root / "annotations.json")
+    chosen, shots = shots_of_user(dataset, [dataset.classes[0]], 1, recipe)
+    finetune_run(new_detector(recipe, root), recipe, chosen, shots, Options(tmp_path / "run", root))
+    assert load(find(tmp_path / "run")).step == steps
 
 
 def test_a_run_is_the_same_as_the_function(root: Path, tmp_path: Path) -> None:
