@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--shots",
         type=at_least_one,
         metavar="K",
-        help="shots of each class (default: every box of --data, or finetune.shots)",
+        help="shots of each class (default: what there is, up to 100; of a recipe finetune.shots)",
     )
     parser.add_argument(
         "--known",
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     from tenet.recipe import data_root
 
     root = data_root(args.data_root)
-    detector, recipe, calibration = _start(args.start, args.overrides, root)
+    detector, recipe, found = _start(args.start, args.overrides, root)
     if args.shots is not None:
         recipe = replace(recipe, finetune=replace(recipe.finetune, shots=args.shots))
     if args.seed is not None:
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     complete = (args.known or ("shots" if args.data is None else "pictures")) == "pictures"
     with world() as here:
         options = Options(out, root, world=here, tensorboard=args.tensorboard)
-        finetune_run(detector, recipe, dataset, shots, options, complete=complete, calibration=calibration)
+        finetune_run(detector, recipe, dataset, shots, options, complete=complete, **found)
         if here.first:
             told = ", ".join(f"{len(refs)} of {name}" for name, refs in shots.classes.items())
             print(f"{out}: fine-tuned with {told} as shots, in {len(shots.pictures())} pictures")
@@ -112,8 +112,9 @@ def _run_name(args: argparse.Namespace, recipe: "Recipe") -> str:
     return f"{recipe.name}_{recipe.finetune.shots}shots_seed{recipe.seed}"
 
 
-def _start(name: str, overrides: list[str], root: Path) -> "tuple[TENET, Recipe, dict[str, Any] | None]":
-    """The detector, recipe and calibration to start from: a model's, or a recipe's own."""
+def _start(name: str, overrides: list[str], root: Path) -> "tuple[TENET, Recipe, dict[str, Any]]":
+    """The detector and recipe to start from, a model's or a recipe's own, and what else a model tells: the
+    classes that it was trained on, and its calibration."""
     from tenet.engine import checkpoint
     from tenet.engine.meta_train import new_detector
     from tenet.errors import ConfigError
@@ -123,7 +124,7 @@ def _start(name: str, overrides: list[str], root: Path) -> "tuple[TENET, Recipe,
 
     if name.endswith(".toml"):
         recipe = load_recipe(Path(name), overrides)
-        return new_detector(recipe, root), recipe, None
+        return new_detector(recipe, root), recipe, {}
     found = checkpoint.load(model_file(name))
     table = found.recipe.to_dict()
     for assignment in overrides:
@@ -134,4 +135,5 @@ def _start(name: str, overrides: list[str], root: Path) -> "tuple[TENET, Recipe,
         raise ConfigError(
             f"--set: expected the checkpoint's own model, but model.{changed[0]}; leave it as it is"
         )
-    return checkpoint.restore_detector(found), recipe, found.calibration
+    told = {"base": found.split.get("base", []), "calibration": found.calibration}
+    return checkpoint.restore_detector(found), recipe, told

@@ -11,7 +11,7 @@ show and forget the rest, and the mean keeps both (Wortsman et al., Robust fine-
 """
 
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from tenet.data.dataset import Dataset, Record, merge
 from tenet.data.episode_settings import EpisodeSettings
 from tenet.data.episodes import EpisodeSource
 from tenet.data.files import write_text
-from tenet.data.shots import ShotList, candidates, draw_shots, public_shots, write_shots
+from tenet.data.shots import ShotList, draw_shots, public_shots, write_shots
 from tenet.data.splits import get_split, one_name
 from tenet.engine import meta_train
 from tenet.engine.jobs import Options, make_job
@@ -38,6 +38,8 @@ from tenet.recipe import FinetuneConfig, Recipe
 Progress = Callable[[Iterable[Any], int], Iterable[Any]]
 MOST_SHOTS = 10
 """Shots of a class in one episode, of however many there are."""
+MANY = 100
+"""Shots of a class where a user names no number: a few minutes do not see more pictures."""
 VIEWS = 16
 """Views of each picture (scales, cut-outs, mosaics), encoded once; too many to be learned by heart."""
 
@@ -75,10 +77,11 @@ def finetune_run(
     options: Options,
     *,
     complete: bool = False,
+    base: Sequence[str] = (),
     calibration: dict[str, Any] | None = None,
 ) -> TENET:
     """The same as a run: checkpoints, metrics, the recipe and the shots are written to `options.out`; the
-    last checkpoint is the mean. `calibration` is that of the model it started from."""
+    last checkpoint is the mean. `base` and `calibration` are those of the model it started from."""
     options = replace(options, cache=options.out / "cache")
     if (options.out / "checkpoints").is_dir() and any((options.out / "checkpoints").iterdir()):
         raise ConfigError(
@@ -89,7 +92,7 @@ def finetune_run(
     if options.world.first:
         write_text(options.out / "recipe.toml", recipe.to_toml())
         write_shots(shots, dataset, options.out / "shots.json")
-    split = {"base": [], "novel": sorted(name for name, refs in shots.classes.items() if refs)}
+    split = {"base": list(base), "novel": sorted(name for name, refs in shots.classes.items() if refs)}
     finish = partial(average, detector, before, recipe.finetune.average)
     meta_train.run(job, recipe, options, split, 0, finish, calibration)
     if options.world.first:
@@ -168,16 +171,14 @@ def shots_of_user(
     recipe: Recipe,
     min_side: float | None = None,
 ) -> tuple[Dataset, ShotList]:
-    """Shots of a user's own set: `count` of each of `classes` (all of them by default), or every box; both
-    sides of at least `min_side` pixels (by default the recipe's)."""
+    """Shots of a user's own set: `count` of each of `classes` (all of them by default), or as many as there
+    are up to `MANY`; both sides of at least `min_side` pixels (by default the recipe's)."""
     chosen = dataset if classes is None else dataset.with_classes(classes)
     min_side = recipe.evaluate.min_shot_side if min_side is None else min_side
+    shots = draw_shots(chosen, count or MANY, recipe.seed, min_side=min_side)
     if count is not None:
-        shots = draw_shots(chosen, count, recipe.seed, min_side=min_side)
         refuse_short(shots)
-        return chosen, shots
-    every = {name: tuple(refs) for name, refs in candidates(chosen, min_side).items() if refs}
-    return chosen, ShotList("all", recipe.seed, 1, every)
+    return chosen, shots
 
 
 def shots_of_recipe(recipe: Recipe, root: Path) -> tuple[Dataset, ShotList]:
@@ -217,9 +218,10 @@ def _settings(recipe: Recipe, shots: ShotList) -> EpisodeSettings:
 
 
 def _queries(pictures: Dataset, shots: ShotList) -> Dataset:
-    """Pictures with shots, in memory; under names of their own where a class has only one picture."""
-    alone = any(len({ref.picture for ref in refs}) == 1 for refs in shots.classes.values())
-    return replace(pictures, records=tuple(_query(record, alone) for record in pictures.records))
+    """Pictures with shots; one that has all shots of a class is in memory, under a name of its own."""
+    homes = [{ref.picture for ref in refs} for refs in shots.classes.values()]
+    alone = {picture for own in homes if len(own) == 1 for picture in own}
+    return replace(pictures, records=tuple(_query(record, record.id in alone) for record in pictures.records))
 
 
 def _query(record: Record, alone: bool) -> Record:

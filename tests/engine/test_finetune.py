@@ -19,7 +19,7 @@ from tenet.data.dataset import Dataset
 from tenet.data.episode_settings import EpisodeSettings
 from tenet.data.episodes import EpisodeSource
 from tenet.data.formats import read_dataset, scan_path
-from tenet.data.shots import read_shots
+from tenet.data.shots import ShotList, draw_shots, read_shots
 from tenet.engine.checkpoint import find, load, load_detector
 from tenet.engine.finetune import finetune, finetune_run, shots_of_user
 from tenet.engine.jobs import Options
@@ -28,7 +28,7 @@ from tenet.errors import InputError
 from tenet.predictor import Tenet
 from tenet.recipe import Recipe
 from tenet.runtime.calibration import Calibration
-from tenet.runtime.torch_runtime import load_runtime
+from tenet.runtime.torch_runtime import load_runtime, model_file
 
 
 @pytest.fixture
@@ -187,6 +187,23 @@ def test_a_shipped_model_learns_a_users_set(root: Path, tmp_path: Path) -> None:
     shipped, mine = load_runtime("tenet_lite0"), load_runtime(out)
     assert mine.calibration == shipped.calibration
     assert mine.fingerprint != shipped.fingerprint
+    told, before = (load(model_file(name)).split for name in (out, "tenet_lite0"))
+    assert told["base"] == before["base"]
+    assert told["novel"] == sorted(read_dataset(root / "annotations.json").classes)
+
+
+def test_only_a_lonely_picture_is_held_in_memory(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class whose shots are all in one picture needs that; a large set stays on disk."""
+    recipe, dataset = short(tiny_recipe()), read_dataset(root / "annotations.json")
+    refs = {name: own for name, own in draw_shots(dataset, 3, 0).classes.items() if own}
+    first = next(iter(refs))
+    refs[first] = refs[first][:1]
+    seen = spy_on_sources(monkeypatch)
+    finetune(new_detector(recipe, root), recipe, dataset, ShotList("drawn", 0, 3, refs))
+    [(queries, _)] = seen
+    assert [record.id for record in queries.records if record.pixels is not None] == [
+        f"query/{refs[first][0].picture}"
+    ]
 
 
 def test_a_bank_is_a_set_of_its_shots_pictures(tmp_path: Path) -> None:
