@@ -98,6 +98,25 @@ def test_other_weights_or_settings_are_another_table() -> None:
     assert tables({Path("a"): one, Path("b"): record(figure(0.2, seed=1))}).count("###") == 1
 
 
+def test_ways_of_trying_a_model_are_rows_of_one_table() -> None:
+    """Older records do not have every setting of a trial."""
+    ways = ("trial", "trial, fine-tuned on the shots' pictures", "trial, bare crops")
+    settings: list[dict[str, Any]] = [
+        {"bare": False},
+        {"bare": False, "finetune": "pictures"},
+        {"bare": True},
+    ]
+    shown = tables(
+        {
+            Path(way): record(figure(0.1, protocol=way), config={"settings": own})
+            for way, own in zip(ways, settings, strict=True)
+        }
+    )
+    assert shown.count("###") == 1
+    rows = [line.split("|")[1].strip() for line in shown.splitlines() if line.startswith("| trial")]
+    assert list(dict.fromkeys(rows)) == [ways[0], ways[2], ways[1]]
+
+
 def test_a_draw_with_two_figures_is_refused() -> None:
     assert tables({Path("a"): record(figure(0.1)), Path("b"): record(figure(0.1))}).count("10.0") == 1
     with pytest.raises(DataError, match="b: expected the figures of a"):

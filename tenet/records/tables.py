@@ -9,8 +9,16 @@ from tenet.errors import DataError
 from tenet.records.record import Figure, Record
 from tenet.scoring.report import TITLES, Spread, spread
 
-PROTOCOLS = ("meta-test", "fine-tuned", "trial", "trial, bare crops", "episodes")
-ALONE = ("shots", "seeds", "protocol", "adaptation", "metrics")
+PROTOCOLS = (
+    "meta-test",
+    "fine-tuned",
+    "trial",
+    "trial, bare crops",
+    "trial, fine-tuned on the shots",
+    "trial, fine-tuned on the shots' pictures",
+    "episodes",
+)
+ALONE = ("shots", "seeds", "protocol", "adaptation", "metrics", "bare", "finetune")
 """Settings in which records of one table may differ."""
 
 
