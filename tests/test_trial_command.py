@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 from fake_runtime import FakeRuntime
 from test_trial import make_set
 from tiny_detector import TINY
@@ -70,10 +71,19 @@ def test_a_model_that_learned_each_draw(tmp_path: Path, monkeypatch: pytest.Monk
 
     def learn(detector: Any, recipe: Any, dataset: Any, shots: Any, *, complete: bool, progress: Any) -> Any:
         learned.append((shots.pictures(), complete))
+        with torch.no_grad():
+            next(detector.parameters()).add_(1)
         return detector
 
     def remember(model: Any, dataset: Any, shots: int, seed: int, **settings: Any) -> Any:
-        found = try_set(model, dataset, shots, seed, **settings)
+        adapt = settings["adapt"]
+
+        def adapted(*words: Any) -> Any:
+            changed = adapt(*words)
+            assert changed.runtime.fingerprint != model.runtime.fingerprint
+            return changed
+
+        found = try_set(model, dataset, shots, seed, **{**settings, "adapt": adapted})
         tried.append({record.id for record in dataset.records} - set(found.tested))
         return found
 

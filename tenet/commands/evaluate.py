@@ -51,7 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--list", type=Path, metavar="FILE", help="public VOC shot lists, instead of drawing")
     parser.add_argument("--split", choices=("voc1", "voc2", "voc3", "coco", "all"), default="all")
-    parser.add_argument("--side", choices=("novel", "base", "both"), default="novel", help="default novel")
+    parser.add_argument(
+        "--side", choices=("novel", "base", "both"), default="novel", help="of a --split; default novel"
+    )
     parser.add_argument("--classes", type=names, metavar="A,B", help="only these of them")
     parser.add_argument("--shots", type=numbers, help="such as 1,5 (default 1,3,5,10; episodes: 5)")
     parser.add_argument("--seeds", type=numbers, help="such as 0,2 or 0-4 (default; episodes: 0)")
@@ -97,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     test = read_dataset(args.data)
     protocol = _protocol(args)
     model = _model(args.model)
-    settings = _settings(args, protocol, test, model.trained_on)
+    settings = _settings(args, protocol, test, model)
     done = (_run_episodes if protocol == "episodes" else _run_draws)(args, model, test, settings)
     document = done.to_json()
     if args.results is not None:
@@ -219,14 +221,15 @@ def numbers(text: str) -> tuple[int, ...]:
 
 
 def _settings(
-    args: argparse.Namespace, protocol: str, test: "Dataset", learned: list[str]
+    args: argparse.Namespace, protocol: str, test: "Dataset", model: "Model"
 ) -> "EvaluationSettings":
     from tenet.data.splits import VOC_TO_COCO, get_split, one_name
     from tenet.engine.evaluation_settings import EvaluationSettings
+    from tenet.engine.finetune import describe
     from tenet.errors import InputError
 
     # Of a set without a split, what the detector was trained on is no novel class.
-    known = one_name(learned)
+    known = one_name([*model.trained_on, *args.trained_on])
     base: Sequence[str] = [name for name in test.classes if VOC_TO_COCO.get(name, name) in known]
     novel: Sequence[str] = [name for name in test.classes if name not in base]
     if args.split != "all":
@@ -250,8 +253,9 @@ def _settings(
     return EvaluationSettings(
         novel=tuple(novel),
         base=tuple(base),
-        trained_on=tuple(dict.fromkeys([*learned, *args.trained_on])),
+        trained_on=tuple(dict.fromkeys([*model.trained_on, *args.trained_on])),
         protocol=protocol,
+        adaptation=describe(model.recipe.finetune) if protocol == "fine-tuned" and model.recipe else "",
         shots=args.shots or ((5,) if protocol == "episodes" else (1, 3, 5, 10)),
         seeds=args.seeds or ((0,) if protocol == "episodes" else (0, 1, 2, 3, 4)),
         ways=args.ways,

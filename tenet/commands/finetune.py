@@ -1,15 +1,16 @@
 """Fine-tune a detector on your own annotated pictures, or on K shots of the novel classes of a recipe.
 
 Takes a shipped model, a checkpoint (its file, or the folder of a run) or a recipe, which then starts from its
-encoder alone. --data is a COCO or FSOD JSON file, a VOC devkit or a YOLO folder: every object of its classes
-should have its box, because what has none is learned as background. --bank takes the shots of a bank that
-came with their pictures, and nothing else is known of these (--known pictures: the shots are all there is).
-The run's folder gets checkpoints, metrics.jsonl, and shots.json with the shots; it is a model like any other.
+encoder alone. --data is a COCO or FSOD JSON file, a VOC devkit or a YOLO folder; --bank takes the shots of a
+bank that came with their pictures. In these pictures every thing of the classes should have its box, because
+what has none is learned as background. Boxes with a side below evaluate.min_shot_side (of the shipped models
+24 px) are no shots. The run's folder gets a checkpoint, metrics.jsonl, and shots.json with the shots; it is a
+model like any other.
 
 examples:
   tenet finetune tenet_lite0 --data my.json --out runs/mine
   tenet register my.bank --from my.json --shots 5 --model runs/mine
-  tenet finetune tenet_lite0 --bank forest.bank --known pictures --out runs/forest
+  tenet finetune tenet_lite0 --bank forest.bank --out runs/forest
   tenet classes forest.bank --rebuild --model runs/forest
   tenet finetune tenet_lite2 --data my_yolo_folder --classes cat,dog --set finetune.iterations=200
   tenet finetune runs/track_v1 --data my.json --shots 5 --known shots
@@ -17,6 +18,7 @@ examples:
 """
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--known",
         choices=("pictures", "shots"),
-        help="all boxes of the shots' pictures (default with --data), or the shots alone",
+        help="of --data: all boxes of the shots' pictures (default), or the shots alone, as in the papers",
     )
     parser.add_argument("--seed", type=int, metavar="N", help="which shots (default: the recipe's seed)")
     parser.add_argument(
@@ -74,9 +76,12 @@ def run(args: argparse.Namespace) -> int:
         recipe = replace(recipe, seed=args.seed)
     dataset, shots = _shots(args, recipe, root)
     out = args.out or Path("runs") / _run_name(args, recipe)
-    complete = (args.known or ("shots" if args.data is None else "pictures")) == "pictures"
+    complete = args.bank is not None or (args.data is not None and args.known != "shots")
+    for name in (name for name, refs in shots.classes.items() if not refs):
+        print(f"tenet finetune: {name} has no box that is large enough, and is not learned", file=sys.stderr)
     with world() as here:
         options = Options(out, root, world=here, tensorboard=args.tensorboard)
+        recipe = replace(recipe, name=out.name)
         finetune_run(detector, recipe, dataset, shots, options, complete=complete, **found)
         if here.first:
             told = ", ".join(f"{len(refs)} of {name}" for name, refs in shots.classes.items())
@@ -94,12 +99,16 @@ def _shots(args: argparse.Namespace, recipe: "Recipe", root: Path) -> "tuple[Dat
 
     if args.bank is not None and args.data is not None:
         raise InputError("--bank stands in place of --data; give one of them")
+    if args.known and args.data is None:
+        raise InputError(
+            "--known is for --data; of a bank and of a recipe's classes the shots are all there is"
+        )
     if args.bank is not None:
         dataset = dataset_of(ClassBank.open(args.bank), args.bank.stem)
-        return shots_of_user(dataset, args.classes, args.shots, recipe, min_side=0)
+        return dataset, shots_of_user(dataset, args.classes, args.shots, recipe, min_side=0)
     if args.data is not None:
         dataset = read_dataset(args.data, args.format, args.images)
-        return shots_of_user(dataset, args.classes, args.shots, recipe)
+        return dataset, shots_of_user(dataset, args.classes, args.shots, recipe)
     if args.classes:
         raise InputError("--classes names classes of --data or --bank; give one of them too")
     return shots_of_recipe(recipe, root)
@@ -115,6 +124,8 @@ def _run_name(args: argparse.Namespace, recipe: "Recipe") -> str:
 def _start(name: str, overrides: list[str], root: Path) -> "tuple[TENET, Recipe, dict[str, Any]]":
     """The detector and recipe to start from, a model's or a recipe's own, and what else a model tells: the
     classes that it was trained on, and its calibration."""
+    from dataclasses import replace
+
     from tenet.engine import checkpoint
     from tenet.engine.meta_train import new_detector
     from tenet.errors import ConfigError
@@ -124,6 +135,8 @@ def _start(name: str, overrides: list[str], root: Path) -> "tuple[TENET, Recipe,
 
     if name.endswith(".toml"):
         recipe = load_recipe(Path(name), overrides)
+        # Heads that know nothing yet are no part of a mean, and want all steps.
+        recipe = replace(recipe, finetune=replace(recipe.finetune, average=1.0, per_picture=0))
         return new_detector(recipe, root), recipe, {}
     found = checkpoint.load(model_file(name))
     table = found.recipe.to_dict()

@@ -16,6 +16,7 @@ examples:
 
 import argparse
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tenet.data.dataset import Dataset
+    from tenet.data.shots import ShotList
     from tenet.predictor import Tenet
     from tenet.trials.trial import Trial
 
@@ -82,6 +84,7 @@ def run(args: argparse.Namespace) -> int:
         runtime = runtime.uncalibrated()
     trials, sizes = _try(args, runtime)
     document = _document(runtime.name, trials, sizes, args.limit)
+    document["way"] = _way(args)
     document |= _calibrate(args.model, trials) if args.calibrate else _worth(trials, runtime.threshold)
     if args.results is not None:
         _write_record(args, runtime, document, time.monotonic() - begun)
@@ -105,7 +108,7 @@ def _try(args: argparse.Namespace, runtime: Any) -> "tuple[list[Trial], dict[str
     from tenet.predictor import Tenet
     from tenet.trials.trial import try_set
 
-    model = Tenet(runtime)
+    model, adapt = Tenet(runtime), partial(_finetuned, args, runtime) if args.finetune else None
     size: Any = int(args.size) if args.size.isdecimal() else args.size
     settings = {"min_side": args.min_side, "limit": args.limit, "bare": args.bare, "size": size}
     trials, sizes = [], {}
@@ -114,26 +117,25 @@ def _try(args: argparse.Namespace, runtime: Any) -> "tuple[list[Trial], dict[str
         sizes[dataset.name] = len(dataset)
         for shots in args.shots:
             for seed in args.seeds:
-                tried = _finetuned(args, runtime, dataset, shots, seed) if args.finetune else model
-                trials.append(try_set(tried, dataset, shots, seed, **settings, progress=progress))
+                trials.append(
+                    try_set(model, dataset, shots, seed, **settings, adapt=adapt, progress=progress)
+                )
     return trials, sizes
 
 
-def _finetuned(args: argparse.Namespace, runtime: Any, dataset: "Dataset", shots: int, seed: int) -> "Tenet":
-    """The model after it learned a draw, the same that `try_set` shows it."""
-    from tenet.data.shots import draw_shots
+def _finetuned(args: argparse.Namespace, runtime: Any, dataset: "Dataset", shots: "ShotList") -> "Tenet":
+    """The model after it learned the shots of a draw."""
     from tenet.engine.checkpoint import load, restore_detector
     from tenet.engine.finetune import finetune
     from tenet.predictor import Tenet
     from tenet.runtime.torch_runtime import TorchRuntime, model_file
 
     found = load(model_file(args.model))
-    drawn = draw_shots(dataset, shots, seed, min_side=args.min_side)
     detector = finetune(
         restore_detector(found),
         found.recipe,
         dataset,
-        drawn,
+        shots,
         complete=args.finetune == "pictures",
         progress=progress,
     )
@@ -241,7 +243,7 @@ def _table(document: dict[str, Any]) -> str:
     groups: dict[tuple[int, str], list[float | None]] = {}
     for trial in document["trials"]:
         groups.setdefault((trial["shots"], trial["set"]), []).append(trial["AP50"])
-    lines = ["shots  set              AP50"]
+    lines = [f"{document['model']}, {document['way']}", "shots  set              AP50"]
     for shots in sorted({shots for shots, _ in groups}):
         own = {name: values for (count, name), values in groups.items() if count == shots}
         lines += [f"{shots:<6} {name:<16} {mean_of(values)}" for name, values in own.items()]

@@ -92,7 +92,10 @@ def finetune_run(
     if options.world.first:
         write_text(options.out / "recipe.toml", recipe.to_toml())
         write_shots(shots, dataset, options.out / "shots.json")
-    split = {"base": list(base), "novel": sorted(name for name, refs in shots.classes.items() if refs)}
+    learned = sorted(name for name, refs in shots.classes.items() if refs)
+    split = {"base": list(base), "novel": learned, "learned": learned}
+    # Before its end a run is no mean yet.
+    recipe = replace(recipe, train=replace(recipe.train, save_every=job.plan.iterations))
     finish = partial(average, detector, before, recipe.finetune.average)
     meta_train.run(job, recipe, options, split, 0, finish, calibration)
     if options.world.first:
@@ -138,6 +141,15 @@ def finetune_job(
     return make_job(detector, _plan(recipe.finetune, len(known)), train, source, options)
 
 
+def describe(plan: FinetuneConfig) -> str:
+    """How it is learned, in a line: other words, another way."""
+    limit = f", {plan.per_picture} for each picture" if plan.per_picture else ""
+    return (
+        f"at most {plan.iterations} steps of {plan.batch} episodes{limit}, {plan.optimizer} {plan.lr:g}, "
+        f"{VIEWS} views of a picture, {plan.average:.0%} of what was learned"
+    )
+
+
 def _plan(plan: FinetuneConfig, pictures: int) -> FinetuneConfig:
     """No more steps than so many pictures are worth."""
     if not plan.per_picture:
@@ -170,15 +182,14 @@ def shots_of_user(
     count: int | None,
     recipe: Recipe,
     min_side: float | None = None,
-) -> tuple[Dataset, ShotList]:
+) -> ShotList:
     """Shots of a user's own set: `count` of each of `classes` (all of them by default), or as many as there
     are up to `MANY`; both sides of at least `min_side` pixels (by default the recipe's)."""
-    chosen = dataset if classes is None else dataset.with_classes(classes)
     min_side = recipe.evaluate.min_shot_side if min_side is None else min_side
-    shots = draw_shots(chosen, count or MANY, recipe.seed, min_side=min_side)
+    shots = draw_shots(dataset, count or MANY, recipe.seed, classes, min_side)
     if count is not None:
         refuse_short(shots)
-    return chosen, shots
+    return shots
 
 
 def shots_of_recipe(recipe: Recipe, root: Path) -> tuple[Dataset, ShotList]:

@@ -19,7 +19,8 @@ def start_from(detector: TENET, name: str, novel: list[str], parts: tuple[str, .
     parts  what the names of the tensors begin with; all by default
     """
     checkpoint = load(model_file(name))
-    seen = {VOC_TO_COCO.get(each, each) for each in checkpoint.split.get("base", [])}
+    split = checkpoint.split
+    seen = {VOC_TO_COCO.get(each, each) for each in (*split.get("base", []), *split.get("learned", []))}
     leaks = [each for each in novel if VOC_TO_COCO.get(each, each) in seen]
     if leaks or (novel and not seen):
         told = ", ".join(leaks) or "classes that it does not tell"

@@ -95,7 +95,9 @@ class ViewEpisodes:
     def views_of(self, episodes: int) -> list[View]:
         """The views that the first `episodes` episodes ask for: of a short run few, of a long one all."""
         everything = self.all_views()
-        if episodes * (1 + self.source.settings.ways * self.source.settings.shots) >= 2 * len(everything):
+        queries = sum(view.box < 0 for view in everything)
+        drawn = episodes * self.source.settings.ways * self.source.settings.shots
+        if episodes >= 2 * queries and drawn >= 2 * (len(everything) - queries):
             return everything
         asked: dict[View, None] = {}
         for index in range(episodes):

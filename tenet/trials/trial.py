@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tenet.bank import ClassBank
 from tenet.data.dataset import Dataset, Record
-from tenet.data.shots import draw_shots
+from tenet.data.shots import ShotList, draw_shots
 from tenet.errors import DataError
 from tenet.predictor import Tenet
 from tenet.scoring.detections import GroundTruth, Results
@@ -23,6 +23,7 @@ from tenet.scoring.voc import judge_class, score_voc
 from tenet.structures import Detections
 
 Progress = Callable[[Iterable[Any], int], Iterable[Any]]
+Adapt = Callable[[Dataset, ShotList], Tenet]
 RIGHT_IOU = 0.5
 
 
@@ -92,6 +93,7 @@ def try_set(
     limit: int = 0,
     bare: bool = False,
     size: Any = "auto",
+    adapt: Adapt | None = None,
     progress: Progress | None = None,
 ) -> Trial:
     """Register `shots` boxes of each class, drawn by seed, and look for all classes in the other pictures; a
@@ -100,21 +102,24 @@ def try_set(
     min_side  boxes with a side below this many pixels are not drawn
     limit     only so many test pictures, the first; 0 takes all
     bare      show crops without their pictures
+    adapt     makes the model that learned the shots, before they are shown to it
     """
     drawn = draw_shots(dataset, shots, seed, min_side=min_side)
-    records = {record.id: record for record in dataset.records}
-    bank = ClassBank(model)
     for name, refs in drawn.classes.items():
         if not refs:
             raise DataError(
                 f"{dataset.name}: expected boxes of {name} with sides of at least {min_side:g} px as shots, "
                 "found none; lower --min-side, or leave the class out of the set"
             )
-        bank.register(name, [_shot(records[ref.picture], ref.box, bare) for ref in refs])
     used = set(drawn.pictures())
     test = [record for record in dataset.records if record.id not in used][: limit or None]
     if not test:
         raise DataError(f"{dataset.name}: expected pictures beside those of the shots, found none")
+    model = model if adapt is None else adapt(dataset, drawn)
+    records = {record.id: record for record in dataset.records}
+    bank = ClassBank(model)
+    for name, refs in drawn.classes.items():
+        bank.register(name, [_shot(records[ref.picture], ref.box, bare) for ref in refs])
     truth = _truth(dataset, test)
     found = []
     for record in progress(test, len(test)) if progress is not None else test:

@@ -19,12 +19,13 @@ from tenet.data.dataset import Dataset
 from tenet.data.episode_settings import EpisodeSettings
 from tenet.data.episodes import EpisodeSource
 from tenet.data.formats import read_dataset, scan_path
-from tenet.data.shots import ShotList, draw_shots, read_shots
+from tenet.data.shots import ShotList, candidates, draw_shots, read_shots
 from tenet.engine.checkpoint import find, load, load_detector
 from tenet.engine.finetune import finetune, finetune_run, shots_of_user
 from tenet.engine.jobs import Options
 from tenet.engine.meta_train import new_detector
-from tenet.errors import InputError
+from tenet.engine.start_from import start_from
+from tenet.errors import ConfigError, InputError
 from tenet.predictor import Tenet
 from tenet.recipe import Recipe
 from tenet.runtime.calibration import Calibration
@@ -68,9 +69,9 @@ def test_one_shot_and_one_class(root: Path, tmp_path: Path) -> None:
     table["finetune"] |= {"iterations": 2, "shots": 1}
     recipe = type(recipe).from_dict(table)
     dataset = read_dataset(root / "annotations.json")
-    chosen, shots = shots_of_user(dataset, [dataset.classes[1]], 1, recipe)
+    shots = shots_of_user(dataset, [dataset.classes[1]], 1, recipe)
     detector = new_detector(recipe, root)
-    assert finetune(detector, recipe, chosen, shots) is detector
+    assert finetune(detector, recipe, dataset, shots) is detector
     assert not detector.training
 
 
@@ -83,7 +84,8 @@ def test_pictures_keep_their_colours_and_way_up(
     table["finetune"] |= {"iterations": 1, "shots": 2}
     recipe = Recipe.from_dict(table)
     seen = spy_on_sources(monkeypatch)
-    dataset, shots = shots_of_user(read_dataset(root / "annotations.json"), None, 2, recipe)
+    dataset = read_dataset(root / "annotations.json")
+    shots = shots_of_user(dataset, None, 2, recipe)
     finetune(new_detector(recipe, root), recipe, dataset, shots)
     [(_, settings)] = seen
     assert (settings.zoom, settings.mosaic, settings.turn, settings.recolour) == ((0.4, 1.0), 0.5, 0.0, 0.0)
@@ -111,7 +113,8 @@ def test_what_is_known_of_the_shots_pictures(
     """By the protocol the shots alone; where pictures are annotated whole, all of their boxes."""
     recipe = short(tiny_recipe())
     seen = spy_on_sources(monkeypatch)
-    dataset, shots = shots_of_user(read_dataset(root / "annotations.json"), None, 1, recipe)
+    dataset = read_dataset(root / "annotations.json")
+    shots = shots_of_user(dataset, None, 1, recipe)
     finetune(new_detector(recipe, root), recipe, dataset, shots, complete=complete)
     [(queries, _)] = seen
     known = sum(len(record.target) for record in queries.records)
@@ -130,10 +133,11 @@ def test_every_box_is_a_shot_by_default(trained: Path, root: Path, tmp_path: Pat
     assert {name: len(refs) for name, refs in shots.classes.items()} == dataset.class_counts()
 
 
-@pytest.mark.parametrize("share", [0.25, 1.0])
+@pytest.mark.parametrize("share", [0.25, 0.75])
 def test_the_mean_with_what_was_known_before(root: Path, share: float) -> None:
-    """`average` takes that share of what was learned; run and function give the same."""
-    dataset, shots = shots_of_user(read_dataset(root / "annotations.json"), None, 2, short(tiny_recipe()))
+    """`average` takes that share of what was learned."""
+    dataset = read_dataset(root / "annotations.json")
+    shots = shots_of_user(dataset, None, 2, short(tiny_recipe()))
     before = new_detector(tiny_recipe(), root).state_dict()
     alone, mixed = (
         finetune(new_detector(recipe, root), recipe, dataset, shots).state_dict()
@@ -153,15 +157,16 @@ def test_few_pictures_are_not_learned_by_heart(
     recipe = tiny_recipe()
     recipe = replace(recipe, finetune=replace(recipe.finetune, iterations=7, per_picture=per_picture))
     dataset = read_dataset(root / "annotations.json")
-    chosen, shots = shots_of_user(dataset, [dataset.classes[0]], 1, recipe)
-    finetune_run(new_detector(recipe, root), recipe, chosen, shots, Options(tmp_path / "run", root))
+    shots = shots_of_user(dataset, [dataset.classes[0]], 1, recipe)
+    finetune_run(new_detector(recipe, root), recipe, dataset, shots, Options(tmp_path / "run", root))
     assert load(find(tmp_path / "run")).step == steps
 
 
 def test_a_run_is_the_same_as_the_function(root: Path, tmp_path: Path) -> None:
     """Its last checkpoint is the mean, and scores mean what they meant before."""
     recipe = short(tiny_recipe())
-    dataset, shots = shots_of_user(read_dataset(root / "annotations.json"), None, 2, recipe)
+    dataset = read_dataset(root / "annotations.json")
+    shots = shots_of_user(dataset, None, 2, recipe)
     wanted = finetune(new_detector(recipe, root), recipe, dataset, shots).state_dict()
     curve = Calibration((0.1, 0.5), (0.2, 0.9), 0.4).to_json()
     options = Options(tmp_path / "run", root)
@@ -235,8 +240,48 @@ def test_a_bank_teaches_its_model(trained: Path, tmp_path: Path, capsys: pytest.
     learned = Tenet.load(out)
     again = ClassBank.load(path, learned, rebuild=True)
     learned.detect(picture("red", seed=9), again)
-    assert main(["finetune", str(trained), "--bank", str(path), "--data", "x.json"]) == 1
-    assert "give one of them" in capsys.readouterr().err
+    for more, says in (
+        (("--data", "x.json"), "give one of them"),
+        (("--known", "shots"), "--known is for --data"),
+    ):
+        assert main(["finetune", str(trained), "--bank", str(path), *more]) == 1
+        assert says in capsys.readouterr().err
+
+
+def test_other_classes_of_a_set_are_no_background(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the shots' pictures all boxes are known, those of classes that are not learned too."""
+    recipe, dataset = short(tiny_recipe()), read_dataset(root / "annotations.json")
+    shots = shots_of_user(dataset, [dataset.classes[0]], 2, recipe)
+    assert set(shots.classes) == {dataset.classes[0]}
+    seen = spy_on_sources(monkeypatch)
+    finetune(new_detector(recipe, root), recipe, dataset, shots, complete=True)
+    [(queries, settings)] = seen
+    assert {label for record in queries.records for label in record.target.labels.tolist()} > {0}
+    assert settings.ways == 1
+
+
+def test_what_was_learned_is_no_start_for_a_split_that_has_it_novel(
+    trained: Path, root: Path, tmp_path: Path
+) -> None:
+    out, dataset = tmp_path / "mine", read_dataset(root / "annotations.json")
+    words = ["finetune", trained, "--data", root / "annotations.json", "--shots", 2, "--out", out]
+    assert main([*map(str, words), *FAST]) == 0
+    detector = new_detector(tiny_recipe(), root)
+    with pytest.raises(ConfigError, match="has not seen the split's novel classes"):
+        start_from(detector, str(out), [dataset.classes[0]])
+
+
+def test_a_class_of_small_boxes_is_told(
+    trained: Path, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Below the least side a box is no shot, and a class may be left with none."""
+    dataset = read_dataset(root / "annotations.json")
+    least = next(side for side in range(4, 200) if not all(candidates(dataset, side).values()))
+    small = [name for name, refs in candidates(dataset, least).items() if not refs]
+    words = ["finetune", trained, "--data", root / "annotations.json", "--out", tmp_path / "mine", *FAST]
+    assert main([*map(str, words), "--set", f"evaluate.min_shot_side={least}"]) == 0
+    told = capsys.readouterr().err
+    assert all(told.count(f"{name} has no box that is large enough") == 1 for name in small)
 
 
 def short(recipe: Recipe, **settings: Any) -> Recipe:
