@@ -85,7 +85,9 @@ def run(args: argparse.Namespace) -> int:
         finetune_run(detector, recipe, dataset, shots, options, complete=complete, **found)
         if here.first:
             told = ", ".join(f"{len(refs)} of {name}" for name, refs in shots.classes.items())
-            print(f"{out}: fine-tuned with {told} as shots, in {len(shots.pictures())} pictures")
+            pictures = len(shots.pictures())
+            where = f"{pictures} picture{'s' if pictures > 1 else ''}"
+            print(f"{out}: fine-tuned with {told} as shots, in {where}")
     return 0
 
 

@@ -30,6 +30,8 @@ from tenet.structures import ClassFeatures, Detections, Explanation, Shot
 
 SHIPPED = Path(__file__).parent.parent / "weights"
 DEFAULT = "tenet_lite0"
+CHECKPOINTS = "checkpoints"
+"""The folder of a run's checkpoints, inside that of the run."""
 
 
 def shipped_models() -> list[str]:
@@ -62,9 +64,9 @@ def load_runtime(name: str | Path | None = None) -> "TorchRuntime":
     """A shipped model by name, or the model of a run: its folder or a checkpoint. None is the default."""
     path = model_file(name)
     checkpoint = load(path)
-    return TorchRuntime(
-        restore_detector(checkpoint), path.stem, Calibration.from_json(checkpoint.calibration)
-    )
+    # People call the model of a run by the run, not by one of its steps.
+    called = path.parent.parent.name if path.parent.name == CHECKPOINTS else path.stem
+    return TorchRuntime(restore_detector(checkpoint), called, Calibration.from_json(checkpoint.calibration))
 
 
 class TorchRuntime:

@@ -55,6 +55,11 @@ def test_it_is_a_model_for_users(packed: tuple[Path, Path]) -> None:
     assert model.name == "model.v1"
 
 
+def test_the_model_of_a_run_is_called_by_the_run(packed: tuple[Path, Path]) -> None:
+    for name in (packed[0], find(packed[0])):
+        assert Tenet.load(name).name == "run"
+
+
 def test_a_changed_file_is_refused(packed: tuple[Path, Path], tmp_path: Path) -> None:
     for suffix in (".json", ".safetensors"):
         (tmp_path / f"copy{suffix}").write_bytes(packed[1].with_suffix(suffix).read_bytes())
