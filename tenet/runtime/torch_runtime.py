@@ -29,7 +29,7 @@ from tenet.runtime.protocol import Picture
 from tenet.structures import ClassFeatures, Detections, Explanation, Shot
 
 SHIPPED = Path(__file__).parent.parent / "weights"
-DEFAULT = "tenet_lite0"
+DEFAULT = "tenet_lite2"
 CHECKPOINTS = "checkpoints"
 """The folder of a run's checkpoints, inside that of the run."""
 
