@@ -310,6 +310,9 @@ class HeadConfig:
     in_place: float = 0.0
     """Beyond the paper: between competing classes the cosine of shots in their own pictures counts this much,
     that of the cut-out shots the rest (`tenet.models.rivals`)."""
+    earlier_maps: bool = False
+    """With `in_place`: the encoder's earlier maps tell classes apart too, where the shots show that they
+    can."""
     regions: str = "per_class"
     """`per_class`: each class is compared with its own proposals. `union`: with all of them, which
     are then encoded once."""

@@ -177,6 +177,7 @@ def tenet_lite(encoder: str) -> ModelConfig:
             cosine_prior=True,
             competing=True,
             in_place=0.7,
+            earlier_maps=True,
             regions="union",
             spatial_size=5,
             described=64,

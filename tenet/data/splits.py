@@ -105,9 +105,10 @@ def fsod_split(train: Dataset, test: Dataset, exact: bool = True) -> Split:
 
 
 def base_side(dataset: Dataset, split: Split) -> Dataset:
-    """What may be trained on: boxes of base classes. Pictures that also show novel objects stay, with
-    those boxes taken out."""
-    return dataset.with_classes(own_names(dataset, split.base))
+    """What may be trained on: boxes of all classes but the novel ones (a set may have others beside the base,
+    such as pasted things). Pictures that also show novel objects stay, with those boxes taken out."""
+    novel = set(own_names(dataset, split.novel))
+    return dataset.with_classes([name for name in dataset.classes if name not in novel])
 
 
 def novel_side(dataset: Dataset, split: Split) -> Dataset:

@@ -12,8 +12,8 @@ from tenet.data.queries import ways_of
 from tenet.engine.batch import number_shots, to_picture, to_target
 from tenet.engine.feature_cache import CachedView, FeatureCache
 from tenet.models.backbones import Stages
-from tenet.models.detector import TENET, EncodedImage, Losses
-from tenet.models.encoder import RegionFeatures
+from tenet.models.detector import TENET, Losses
+from tenet.models.encoder import EncodedImage, RegionFeatures
 from tenet.models.targets import QueryTarget
 
 

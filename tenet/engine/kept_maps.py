@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tenet.models.detector import TENET, EncodedImage, Losses
-from tenet.models.encoder import EncodingNetwork
+from tenet.models.detector import TENET, Losses
+from tenet.models.encoder import EncodedImage, EncodingNetwork
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,18 @@ def boxes_around(shot: Tensor, size: tuple[int, int]) -> Tensor:
     return boxes[(boxes[:, 2:] - boxes[:, :2] >= 1).all(1)]
 
 
+def learn_boxes(
+    head: BoxQualityHead, pictures: Sequence[tuple[list[Tensor], tuple[int, int]]], shots: Sequence[Tensor]
+) -> Tensor:
+    """Pictures, as levels and size (H, W), that show a class at shots (G, 4) each → weights (c + 1, 5)."""
+    lessons = [
+        lesson
+        for (pyramid, size), own in zip(pictures, shots, strict=True)
+        for lesson in lessons_around(head, head.prepare(pyramid), size, own)
+    ]
+    return fit_boxes(lessons, sum(len(own) for own in shots))
+
+
 def lessons_around(
     head: BoxQualityHead, cells: Cells, size: tuple[int, int], shots: Tensor
 ) -> list[tuple[Refined, Tensor]]:

@@ -2,7 +2,7 @@
 
     objectness  (q + 1,)     what counts as this thing           tenet.models.objectness
     box fit     (c + 1, 5)   how boxes sit on it                 tenet.models.box_fit
-    in place    (c₅,)        how it looks among its surroundings tenet.models.rivals
+    in place    (R, c)       how it looks among its surroundings tenet.models.rivals
 
 A bank keeps the vector; a look takes it apart. A class that came as bare crops has none: zeros stand in its
 place, which add nothing.
@@ -13,10 +13,11 @@ from typing import NamedTuple
 from torch import Tensor
 
 from tenet.models.box_fit import OUTPUTS
+from tenet.models.rivals import ROWS
 
 
 class Parts(NamedTuple):
-    """Of K classes: objectness (E or 1, K, q + 1), box fit (…, c + 1, 5), in place (…, c₅); None for what
+    """Of K classes: objectness (E or 1, K, q + 1), box fit (…, c + 1, 5), in place (…, R, c); None for what
     the detector does not have or no class has learned."""
 
     objectness: Tensor | None = None
@@ -44,4 +45,8 @@ class Layout(NamedTuple):
             vectors[..., end - length : end] if length and vectors.shape[-1] >= end else None
             for length, end in zip(self, self.lengths, strict=True)
         )
-        return Parts(objectness, None if box_fit is None else box_fit.unflatten(-1, (-1, OUTPUTS)), in_place)
+        return Parts(
+            objectness,
+            None if box_fit is None else box_fit.unflatten(-1, (-1, OUTPUTS)),
+            None if in_place is None else in_place.unflatten(-1, (ROWS, -1)),
+        )

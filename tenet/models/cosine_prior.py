@@ -29,7 +29,10 @@ class CosinePrior(nn.Module):
 
     def forward(self, regions: Tensor, shots: Tensor, mask: Tensor) -> Tensor:
         """Means of regions (E, K', P, c) and of shots (E or 1, K, Z, c), real where `mask` → (E, K, P)."""
+        return (self.cosine(regions, shots, mask) - self.bias) * self.log_scale.exp()
+
+    def cosine(self, regions: Tensor, shots: Tensor, mask: Tensor) -> Tensor:
+        """The same without scale and bias."""
         centre = self.get_buffer("centre")
         prototypes = F.normalize(masked_mean(shots - centre, mask), dim=-1)
-        cosine = (F.normalize(regions - centre, dim=-1) @ prototypes.unsqueeze(-1)).squeeze(-1)
-        return (cosine - self.bias) * self.log_scale.exp()
+        return (F.normalize(regions - centre, dim=-1) @ prototypes.unsqueeze(-1)).squeeze(-1)

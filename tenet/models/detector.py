@@ -12,13 +12,13 @@ from torch import Tensor, nn
 
 from tenet.config import ModelConfig
 from tenet.errors import ConfigError, InputError
-from tenet.models.box_fit import OUTPUTS, correct, fit_boxes, lessons_around
+from tenet.models.box_fit import OUTPUTS, correct, learn_boxes
 from tenet.models.box_quality import DELTA_SCALES, BoxQualityHead, Refined, quality
 from tenet.models.box_quality import Cells as QualityCells
 from tenet.models.closed_form import Layout
 from tenet.models.common_objectness import common_loss
 from tenet.models.cosine_prior import CosinePrior
-from tenet.models.encoder import EncodingNetwork, Maps, RegionFeatures
+from tenet.models.encoder import EncodedImage, EncodingNetwork, Maps, RegionFeatures
 from tenet.models.hop import HOP
 from tenet.models.losses import label_regions, learn_quality, relation_loss, rpn_loss
 from tenet.models.multi_relation import MultiRelationHead
@@ -26,7 +26,7 @@ from tenet.models.neck import PyramidNeck, SingleLevel
 from tenet.models.objectness import Cells, fit_cells
 from tenet.models.proposals import Filter, Proposals, best_proposals, score
 from tenet.models.relation_head import Described, Relation, TransformerRelationHead
-from tenet.models.rivals import all_known
+from tenet.models.rivals import ROWS, all_known, in_place_cosines, rows_of
 from tenet.models.rpn import RPNOutput, TenetRPN, propose
 from tenet.models.sampling import sample_proposals
 from tenet.models.supports import SupportFeatures, Supports, most_alike
@@ -39,13 +39,6 @@ BOX_PARTS = ("neck.", "rpn.conv.", "rpn.common.", "rpn.deltas.", "box_quality.")
 """Parameters that `box_losses` teach."""
 UNDER_BOXES = (*BOX_PARTS, "encoder.adapt4.", "encoder.backbone.")
 """All parameters that boxes come from; relations share the last two."""
-
-
-class EncodedImage(NamedTuple):
-    """A query picture, encoded once for any number of classes: its maps, and the RPN's levels."""
-
-    maps: Maps
-    pyramid: list[Tensor]
 
 
 class Parts(NamedTuple):
@@ -94,7 +87,7 @@ class TENET(nn.Module):
         regions = self._describe(images, proposals.boxes)
         relation = self._relate(regions, classes)
         boxes = decode_boxes(relation.deltas, proposals.boxes, DELTA_SCALES) if placed is None else placed
-        rivals = self._compare_in_place(relation.logits, regions.raw, classes)
+        rivals = self._compare_in_place(relation.logits, images, proposals.boxes, regions.raw, classes)
         scores = score(relation.logits, proposals, self.config.head, rivals)
         shots = most_alike(regions.phi, classes)
         return [self._select(boxes[e], scores[e], shots[e], images[e].maps.size) for e in range(len(images))]
@@ -195,19 +188,12 @@ class TENET(nn.Module):
         """The parts after objectness of what one class teaches, flat: the box fit, and how it looks."""
         layout, parts = self.closed_form, []
         if layout.box_fit:
-            head = self.box_quality
-            assert head is not None
-            lessons = [
-                lesson
-                for image, own in zip(images, boxes, strict=True)
-                for lesson in lessons_around(head, head.prepare(image.pyramid), image.maps.size, own)
-            ]
-            parts.append(fit_boxes(lessons, sum(len(own) for own in boxes)).flatten())
+            assert self.box_quality is not None
+            pictures = [(image.pyramid, image.maps.size) for image in images]
+            parts.append(learn_boxes(self.box_quality, pictures, boxes).flatten())
         if layout.in_place:
-            shots = [
-                self.encoder.regions(image.maps, own).raw for image, own in zip(images, boxes, strict=True)
-            ]
-            parts.append(torch.cat(shots).mean(0))
+            shots = [self.encoder.place(image.maps, own) for image, own in zip(images, boxes, strict=True)]
+            parts.append(rows_of(torch.cat(shots)).flatten())
         return torch.cat([boxes[0].new_zeros(0), *parts])
 
     @torch.no_grad()
@@ -297,12 +283,9 @@ class TENET(nn.Module):
     def closed_form(self) -> Layout:
         """Lengths of what a class teaches in closed form."""
         head, in_place = self.box_quality, self.config.head.in_place > 0 and self.cosine_prior is not None
-        fitted = head is not None and self.config.box_quality.fitted
-        return Layout(
-            objectness=self.rpn.cell_features + 1,
-            box_fit=(head.hidden + 1) * OUTPUTS if head is not None and fitted else 0,
-            in_place=self.encoder.raw_channels if in_place else 0,
-        )
+        fitted = (head.hidden + 1) * OUTPUTS if head is not None and self.config.box_quality.fitted else 0
+        place = ROWS * sum(self.encoder.place_widths) if in_place else 0
+        return Layout(objectness=self.rpn.cell_features + 1, box_fit=fitted, in_place=place)
 
     def _thin(self, proposals: Proposals) -> Proposals:
         """The proposals that are worth describing; where classes have their own, all."""
@@ -338,15 +321,29 @@ class TENET(nn.Module):
         weight = 1.0 if self.training else self.config.head.relation_weight
         return relation._replace(logits=weight * relation.logits + prior)
 
-    def _compare_in_place(self, logits: Tensor, raw: Tensor, classes: SupportFeatures) -> Tensor | None:
-        """Log-odds (E, K, P) as rivals compare them, from means (E, K', P, c) of regions; None where they
-        are the same."""
-        in_place = self.closed_form.take_apart(classes.closed_form).in_place
-        if self.cosine_prior is None or logits.shape[1] < 2 or in_place is None or not all_known(in_place):
+    def _compare_in_place(
+        self, logits: Tensor, images: list[EncodedImage], boxes: Tensor, raw: Tensor, classes: SupportFeatures
+    ) -> Tensor | None:
+        """Log-odds (E, K, P) as rivals compare them, of regions (E, 1, P, 4) that all classes share, with
+        means (E, 1, P, c₅); None where they are the same."""
+        head, prior = self.config.head, self.cosine_prior
+        places = self.closed_form.take_apart(classes.closed_form).in_place
+        if prior is None or logits.shape[1] < 2 or places is None or not all_known(places):
             return None
-        there = self.cosine_prior(raw, in_place.unsqueeze(2), classes.mask[..., :1])
-        here = self.cosine_prior(raw, classes.raw, classes.mask)
-        return logits + self.config.head.in_place * (there - here)
+        scale = head.in_place * prior.log_scale.exp()
+        there = in_place_cosines(
+            raw.squeeze(1),
+            partial(self._earlier_means, images, boxes) if head.earlier_maps else None,
+            places,
+            prior.get_buffer("centre"),
+            self.encoder.place_widths,
+            scale,
+        )
+        return logits + scale * (there - prior.cosine(raw, classes.raw, classes.mask))
+
+    def _earlier_means(self, images: list[EncodedImage], boxes: Tensor) -> Tensor:
+        pairs = zip(images, boxes, strict=True)
+        return torch.stack([self.encoder.earlier_means(image.maps, own[0]) for image, own in pairs])
 
     def _select(self, boxes: Tensor, scores: Tensor, shots: Tensor, size: tuple[int, int]) -> Detections:
         """Threshold, NMS within each class, the best of all: (K, P, …) → one picture's detections."""
@@ -395,5 +392,8 @@ class TENET(nn.Module):
     ) -> tuple[Tensor, Losses]:
         """The box-quality head's losses, and the regions as it moves them."""
         assert self.box_quality is not None
-        pictures = [(image.pyramid, image.maps.size) for image in images]
-        return learn_quality(self.box_quality, pictures, regions, targets, self.config.box_quality.jittered)
+        pictures, jittered = (
+            [(one.pyramid, one.maps.size) for one in images],
+            self.config.box_quality.jittered,
+        )
+        return learn_quality(self.box_quality, pictures, regions, targets, jittered)

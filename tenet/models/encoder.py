@@ -36,7 +36,8 @@ class Maps(NamedTuple):
     c3   stride 8, the backbone's own, for the pyramid neck
     c4   stride 16, d channels, non-negative
     c5   2d channels; None with `per_region`
-    raw4 the backbone's own c4, which regions take through the last stage; None with `shared`
+    raw4 the backbone's own c4, which regions take through the last stage, and rivals look at; None where
+         nothing asks for it
     raw5 the backbone's own c5, for the cosine prior; None where nothing asks for it
     size (height, width) of the picture in pixels, before padding
     """
@@ -47,6 +48,13 @@ class Maps(NamedTuple):
     raw4: Tensor | None
     raw5: Tensor | None
     size: tuple[int, int]
+
+
+class EncodedImage(NamedTuple):
+    """A query picture, encoded once for any number of classes: its maps, and the RPN's levels."""
+
+    maps: Maps
+    pyramid: list[Tensor]
 
 
 class RegionFeatures(NamedTuple):
@@ -121,7 +129,7 @@ class EncodingNetwork(nn.Module):
             c3=c3 / scale3,
             c4=self.adapt4(local),
             c5=None if self.per_region or c5 is None else self.adapt5(c5 / scale5),
-            raw4=c4 if self.per_region else None,
+            raw4=c4 if self.per_region or self.keep_raw else None,
             raw5=c5 if self.keep_raw else None,
             size=size,
         )
@@ -141,6 +149,24 @@ class EncodingNetwork(nn.Module):
             # The prior is what the encoder knows by itself: it teaches it nothing.
             raw = roi_align(maps.raw5.detach(), boxes5, 1, 1 / stride5, RAW_SAMPLES).flatten(1)
         return RegionFeatures(phi, local, raw)
+
+    @property
+    def place_widths(self) -> tuple[int, int, int]:
+        """Channels of the backbone's own maps, the last in front."""
+        c3, c4, c5 = self.backbone.channels
+        return c5, c4, c3
+
+    def place(self, maps: Maps, boxes: Tensor) -> Tensor:
+        """How boxes (P, 4) look in a picture: means (P, c₅ + c₄ + c₃) of the backbone's own maps."""
+        return torch.cat([self.regions(maps, boxes).raw, self.earlier_means(maps, boxes)], 1)
+
+    def earlier_means(self, maps: Maps, boxes: Tensor) -> Tensor:
+        """Means (P, c₄ + c₃) of the backbone's own earlier maps inside boxes (P, 4), as `raw` of the last."""
+        assert maps.raw4 is not None
+        shift3, shift4, _ = self.backbone.shifts
+        pairs = ((maps.raw4, boxes - shift4, 1 / 16), (maps.c3, boxes - shift3, 1 / 8))
+        means = [roi_align(own, [places], 1, scale, RAW_SAMPLES) for own, places, scale in pairs]
+        return torch.cat(means, 1).flatten(1)
 
     def _one_by_one(self, maps: Maps, boxes: Tensor) -> Tensor:
         """Each region through the last stage by itself, some at a time to bound the memory."""

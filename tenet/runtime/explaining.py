@@ -6,7 +6,8 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tenet.models.detector import TENET, EncodedImage
+from tenet.models.detector import TENET
+from tenet.models.encoder import EncodedImage
 from tenet.models.relation_head import Described, TransformerRelationHead
 from tenet.models.supports import SupportFeatures
 from tenet.structures import Explanation

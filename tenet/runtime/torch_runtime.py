@@ -19,7 +19,8 @@ from torch import Tensor
 from tenet.data.files import read_json, write_json
 from tenet.engine.checkpoint import find, load, restore_detector
 from tenet.errors import WeightsError
-from tenet.models.detector import TENET, EncodedImage
+from tenet.models.detector import TENET
+from tenet.models.encoder import EncodedImage
 from tenet.models.objectness import Cells, covering_rank, fit_cells, ranked_boxes
 from tenet.models.supports import SupportFeatures, Supports, stack_classes
 from tenet.runtime.bare_shots import on_ground

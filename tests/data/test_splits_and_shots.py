@@ -79,6 +79,12 @@ def test_sides_keep_pictures_and_take_boxes_out() -> None:
     assert len(base_side(dataset, SPLITS["voc1"]).records[0].target) == 1
 
 
+def test_classes_beside_the_split_may_be_trained_on() -> None:
+    """Things pasted on a set's pictures are neither base nor novel; COCO's name of a novel class is novel."""
+    dataset = _set("voc", ("couch", "cat", "thing-001"))
+    assert base_side(dataset, SPLITS["voc1"]).classes == ("cat", "thing-001")
+
+
 def test_picture_leaks_by_bytes_and_by_looks(tmp_path: Path) -> None:
     path = write_synthetic(tmp_path / "train", images=6, classes=3, size=(96, 64))
     train = read_dataset(path)

@@ -8,7 +8,8 @@ from tiny_detector import TINY, make_supports, picture
 
 from tenet.errors import ConfigError, InputError
 from tenet.models.build import build_detector
-from tenet.models.detector import TENET, EncodedImage
+from tenet.models.detector import TENET
+from tenet.models.encoder import EncodedImage
 from tenet.models.objectness import Background, cell_statistics, closed_form_objectness, covering_rank
 from tenet.models.supports import SupportFeatures
 
