@@ -356,6 +356,8 @@ class HeadConfig:
             raise ConfigError("head.kind = none leaves nothing to score with; set head.cosine_prior = true")
         _between("head.relation_weight", self.relation_weight, 0, 1)
         _between("head.in_place", self.in_place, 0, 1)
+        if self.earlier_maps and not self.in_place:
+            raise ConfigError("head.earlier_maps is a part of the comparison in place; set head.in_place too")
         if self.competing and self.regions != "union":
             raise ConfigError(
                 "head.competing compares every region with every class; set head.regions = union"

@@ -31,6 +31,7 @@ from tenet.data.painting import (
     tinted,
 )
 from tenet.data.shapes import COLOURS, OUTLINES, TEXTURES, Grid, Mask
+from tenet.data.splits import THING
 from tenet.errors import DataError, InputError
 from tenet.structures import Target
 
@@ -88,7 +89,7 @@ def pasted_records(dataset: Dataset, images: int, classes: int, seed: int = 0) -
 
 def pasted_classes(dataset: Dataset, classes: int) -> tuple[str, ...]:
     """The set's own classes, then the things'."""
-    return (*dataset.classes, *(f"thing-{number + 1:03d}" for number in range(classes)))
+    return (*dataset.classes, *(f"{THING}{number + 1:03d}" for number in range(classes)))
 
 
 def write_pasted(

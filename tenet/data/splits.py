@@ -45,6 +45,8 @@ VOC_TO_COCO = {
 """VOC's names of the classes that COCO calls otherwise."""
 
 FSOD_COUNTS = (800, 200)
+THING = "thing-"
+"""What the names of pasted things (`tenet.data.pasted`) begin with: they are no class of any benchmark."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +107,10 @@ def fsod_split(train: Dataset, test: Dataset, exact: bool = True) -> Split:
 
 
 def base_side(dataset: Dataset, split: Split) -> Dataset:
-    """What may be trained on: boxes of all classes but the novel ones (a set may have others beside the base,
-    such as pasted things). Pictures that also show novel objects stay, with those boxes taken out."""
-    novel = set(own_names(dataset, split.novel))
-    return dataset.with_classes([name for name in dataset.classes if name not in novel])
+    """What may be trained on: boxes of base classes, and of pasted things. Pictures that also show novel
+    objects stay, with those boxes taken out."""
+    base = set(own_names(dataset, split.base))
+    return dataset.with_classes([n for n in dataset.classes if n in base or n.startswith(THING)])
 
 
 def novel_side(dataset: Dataset, split: Split) -> Dataset:

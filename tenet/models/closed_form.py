@@ -2,7 +2,7 @@
 
     objectness  (q + 1,)     what counts as this thing           tenet.models.objectness
     box fit     (c + 1, 5)   how boxes sit on it                 tenet.models.box_fit
-    in place    (R, c)       how it looks among its surroundings tenet.models.rivals
+    in place    (R + 1, c)   how it looks among its surroundings tenet.models.rivals
 
 A bank keeps the vector; a look takes it apart. A class that came as bare crops has none: zeros stand in its
 place, which add nothing.
@@ -17,8 +17,8 @@ from tenet.models.rivals import ROWS
 
 
 class Parts(NamedTuple):
-    """Of K classes: objectness (E or 1, K, q + 1), box fit (…, c + 1, 5), in place (…, R, c); None for what
-    the detector does not have or no class has learned."""
+    """Of K classes: objectness (E or 1, K, q + 1), box fit (…, c + 1, 5), in place (…, R + 1, c); None for
+    what the detector does not have or no class has learned."""
 
     objectness: Tensor | None = None
     box_fit: Tensor | None = None
@@ -48,5 +48,5 @@ class Layout(NamedTuple):
         return Parts(
             objectness,
             None if box_fit is None else box_fit.unflatten(-1, (-1, OUTPUTS)),
-            None if in_place is None else in_place.unflatten(-1, (ROWS, -1)),
+            None if in_place is None else in_place.unflatten(-1, (ROWS + 1, -1)),
         )

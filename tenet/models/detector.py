@@ -192,8 +192,10 @@ class TENET(nn.Module):
             pictures = [(image.pyramid, image.maps.size) for image in images]
             parts.append(learn_boxes(self.box_quality, pictures, boxes).flatten())
         if layout.in_place:
-            shots = [self.encoder.place(image.maps, own) for image, own in zip(images, boxes, strict=True)]
-            parts.append(rows_of(torch.cat(shots)).flatten())
+            place = self.encoder.place
+            shots = [place(image.maps, own) for image, own in zip(images, boxes, strict=True)]
+            whole = [place(one.maps, boxes[0].new_tensor([[0, 0, *one.maps.size[::-1]]])) for one in images]
+            parts.append(rows_of(torch.cat(shots), torch.cat(whole)).flatten())
         return torch.cat([boxes[0].new_zeros(0), *parts])
 
     @torch.no_grad()
@@ -284,7 +286,7 @@ class TENET(nn.Module):
         """Lengths of what a class teaches in closed form."""
         head, in_place = self.box_quality, self.config.head.in_place > 0 and self.cosine_prior is not None
         fitted = (head.hidden + 1) * OUTPUTS if head is not None and self.config.box_quality.fitted else 0
-        place = ROWS * sum(self.encoder.place_widths) if in_place else 0
+        place = (ROWS + 1) * sum(self.encoder.place_widths) if in_place else 0
         return Layout(objectness=self.rpn.cell_features + 1, box_fit=fitted, in_place=place)
 
     def _thin(self, proposals: Proposals) -> Proposals:
@@ -328,7 +330,7 @@ class TENET(nn.Module):
         means (E, 1, P, c₅); None where they are the same."""
         head, prior = self.config.head, self.cosine_prior
         places = self.closed_form.take_apart(classes.closed_form).in_place
-        if prior is None or logits.shape[1] < 2 or places is None or not all_known(places):
+        if prior is None or not head.competing or logits.shape[1] < 2 or not all_known(places):
             return None
         scale = head.in_place * prior.log_scale.exp()
         there = in_place_cosines(
@@ -342,8 +344,8 @@ class TENET(nn.Module):
         return logits + scale * (there - prior.cosine(raw, classes.raw, classes.mask))
 
     def _earlier_means(self, images: list[EncodedImage], boxes: Tensor) -> Tensor:
-        pairs = zip(images, boxes, strict=True)
-        return torch.stack([self.encoder.earlier_means(image.maps, own[0]) for image, own in pairs])
+        means = self.encoder.earlier_means
+        return torch.stack([means(image.maps, own[0]) for image, own in zip(images, boxes, strict=True)])
 
     def _select(self, boxes: Tensor, scores: Tensor, shots: Tensor, size: tuple[int, int]) -> Detections:
         """Threshold, NMS within each class, the best of all: (K, P, …) → one picture's detections."""

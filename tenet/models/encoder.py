@@ -143,12 +143,14 @@ class EncodingNetwork(nn.Module):
             phi = roi_align(maps.c5, boxes5, self.region_size, 1 / stride5)
         else:
             phi = self._one_by_one(maps, boxes - shift4)
-        if maps.raw5 is None:
-            raw = phi.new_zeros(len(boxes), 0)
-        else:
-            # The prior is what the encoder knows by itself: it teaches it nothing.
-            raw = roi_align(maps.raw5.detach(), boxes5, 1, 1 / stride5, RAW_SAMPLES).flatten(1)
+        raw = phi.new_zeros(len(boxes), 0) if maps.raw5 is None else self._last_means(maps.raw5, boxes)
         return RegionFeatures(phi, local, raw)
+
+    def _last_means(self, raw5: Tensor, boxes: Tensor) -> Tensor:
+        """Means (P, c₅) of the backbone's own last map inside boxes (P, 4)."""
+        shift, scale = self.backbone.shifts[2], 1 / self.backbone.c5_stride
+        # The prior is what the encoder knows by itself: it teaches it nothing.
+        return roi_align(raw5.detach(), [boxes - shift], 1, scale, RAW_SAMPLES).flatten(1)
 
     @property
     def place_widths(self) -> tuple[int, int, int]:
@@ -158,10 +160,11 @@ class EncodingNetwork(nn.Module):
 
     def place(self, maps: Maps, boxes: Tensor) -> Tensor:
         """How boxes (P, 4) look in a picture: means (P, c₅ + c₄ + c₃) of the backbone's own maps."""
-        return torch.cat([self.regions(maps, boxes).raw, self.earlier_means(maps, boxes)], 1)
+        assert maps.raw5 is not None
+        return torch.cat([self._last_means(maps.raw5, boxes), self.earlier_means(maps, boxes)], 1)
 
     def earlier_means(self, maps: Maps, boxes: Tensor) -> Tensor:
-        """Means (P, c₄ + c₃) of the backbone's own earlier maps inside boxes (P, 4), as `raw` of the last."""
+        """Means (P, c₄ + c₃) of the earlier maps inside boxes (P, 4), as `raw` of the last."""
         assert maps.raw4 is not None
         shift3, shift4, _ = self.backbone.shifts
         pairs = ((maps.raw4, boxes - shift4, 1 / 16), (maps.c3, boxes - shift3, 1 / 8))

@@ -79,9 +79,9 @@ def test_sides_keep_pictures_and_take_boxes_out() -> None:
     assert len(base_side(dataset, SPLITS["voc1"]).records[0].target) == 1
 
 
-def test_classes_beside_the_split_may_be_trained_on() -> None:
-    """Things pasted on a set's pictures are neither base nor novel; COCO's name of a novel class is novel."""
-    dataset = _set("voc", ("couch", "cat", "thing-001"))
+def test_pasted_things_may_be_trained_on_beside_the_base() -> None:
+    """They are of no benchmark; any other class beside the base may be a novel one by another name."""
+    dataset = _set("voc", ("couch", "cat", "thing-001", "school bus"))
     assert base_side(dataset, SPLITS["voc1"]).classes == ("cat", "thing-001")
 
 
