@@ -227,9 +227,11 @@ class ClassBank:
         if old.fingerprint == new.fingerprint:
             return bank
         if not rebuild:
+            earlier = old.model == new.model
             raise WeightsError(
-                f"{path}: expected a bank of {_called(new)}, got one of {_called(old)}; load it with the "
-                "model that made it, or encode its stored shots anew with rebuild=True"
+                f"{path}: expected a bank of {_called(new)}, got one of {_called(old)}; "
+                + ("an earlier version made it: " if earlier else "load it with the model that made it, or ")
+                + "encode its stored shots anew with rebuild=True"
             )
         names: Iterable[str] = bank.names if progress is None else progress(bank.names, len(bank))
         bank._classes = {name: bank._encode(bank.shots(name)) for name in names}

@@ -224,6 +224,11 @@ def test_another_models_bank_is_refused_or_rebuilt(tmp_path: Path) -> None:
         WeightsError, match=r"a\.bank: expected a bank of model fake \(fake-2\), got one of .*1"
     ):
         ClassBank.load(path, stranger)
+    with pytest.raises(WeightsError, match="an earlier version made it: encode its stored shots anew"):
+        ClassBank.load(path, stranger)
+    stranger.name = "other"
+    with pytest.raises(WeightsError, match="load it with the model that made it, or encode"):
+        ClassBank.load(path, stranger)
     rebuilt = ClassBank.load(path, stranger, rebuild=True)
     assert [len(call) for call in stranger.calls] == [1, 2, 3]
     assert all(shot.crop.shape == (48, 48, 3) for call in stranger.calls for shot in call)

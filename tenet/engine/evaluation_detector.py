@@ -28,7 +28,7 @@ class Detector(Protocol):
     def match(self, images: list[Any], classes: SupportFeatures) -> list[Detections]: ...
 
     def fit_objectness(self, images: list[Any], boxes: list[Tensor], classes: SupportFeatures) -> Tensor:
-        """Closed-form objectness (q + 1,) of one class, from encoded pictures that show it at boxes (G, 4)
+        """What one class learns in closed form (w,), from encoded pictures that show it at boxes (G, 4)
         each, xyxy in pixels of the picture. Called only with `config.rpn.closed_form`."""
         ...
 
