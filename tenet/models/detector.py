@@ -192,9 +192,8 @@ class TENET(nn.Module):
             pictures = [(image.pyramid, image.maps.size) for image in images]
             parts.append(learn_boxes(self.box_quality, pictures, boxes).flatten())
         if layout.in_place:
-            place = self.encoder.place
-            shots = [place(image.maps, own) for image, own in zip(images, boxes, strict=True)]
-            whole = [place(one.maps, boxes[0].new_tensor([[0, 0, *one.maps.size[::-1]]])) for one in images]
+            shots = [self.encoder.place(image.maps, own) for image, own in zip(images, boxes, strict=True)]
+            whole = [self.encoder.place(image.maps) for image in images]
             parts.append(rows_of(torch.cat(shots), torch.cat(whole)).flatten())
         return torch.cat([boxes[0].new_zeros(0), *parts])
 

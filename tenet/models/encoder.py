@@ -158,9 +158,12 @@ class EncodingNetwork(nn.Module):
         c3, c4, c5 = self.backbone.channels
         return c5, c4, c3
 
-    def place(self, maps: Maps, boxes: Tensor) -> Tensor:
-        """How boxes (P, 4) look in a picture: means (P, c₅ + c₄ + c₃) of the backbone's own maps."""
+    def place(self, maps: Maps, boxes: Tensor | None = None) -> Tensor:
+        """How boxes (P, 4) look in a picture: means (P, c₅ + c₄ + c₃) of the backbone's own maps. Without
+        boxes, how the whole picture does (P = 1)."""
         assert maps.raw5 is not None
+        if boxes is None:
+            boxes = maps.raw5.new_tensor([[0, 0, *reversed(maps.size)]])
         return torch.cat([self._last_means(maps.raw5, boxes), self.earlier_means(maps, boxes)], 1)
 
     def earlier_means(self, maps: Maps, boxes: Tensor) -> Tensor:

@@ -183,10 +183,18 @@ def test_earlier_maps_are_asked_only_where_they_have_a_share(monkeypatch: pytest
 # In the detector --------------------------------------------------------------------------------------
 
 
-def make(regions: str = "shared", **changes: object) -> TENET:
+def make(
+    regions: str = "shared", competing: bool = True, in_place: float = 0.7, earlier_maps: bool = True
+) -> TENET:
     torch.manual_seed(0)
-    settings = {"cosine_prior": True, "competing": True, "in_place": 0.7, "earlier_maps": True}
-    head = replace(TINY.head, regions="union", **{**settings, **changes})  # type: ignore[arg-type]
+    head = replace(
+        TINY.head,
+        regions="union",
+        cosine_prior=True,
+        competing=competing,
+        in_place=in_place,
+        earlier_maps=earlier_maps,
+    )
     encoder = replace(TINY.encoder, regions=regions)
     rpn = replace(TINY.rpn, closed_form=True)
     return build_detector(replace(TINY, encoder=encoder, rpn=rpn, head=head)).eval()
