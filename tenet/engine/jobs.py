@@ -1,5 +1,6 @@
 """From a detector and a source of episodes to a job for the loop, with the feature cache or without."""
 
+import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -9,7 +10,7 @@ from tenet.data.episodes import EpisodeSource
 from tenet.engine.batch import episode_box_losses, episode_losses
 from tenet.engine.cached_episodes import CachedEpisodes, cached_box_losses, cached_losses
 from tenet.engine.distributed import World, barrier
-from tenet.engine.feature_cache import FeatureCache, shards_with_bar
+from tenet.engine.feature_cache import FeatureCache, cache_key, shards_with_bar
 from tenet.engine.kept_maps import KeptMaps
 from tenet.engine.locks import locked
 from tenet.engine.loop import Job, LossesOf
@@ -75,11 +76,18 @@ def make_job(
 
 def open_cache(detector: TENET, views: ViewEpisodes, options: Options, episodes: int) -> FeatureCache:
     """The cache with all that these episodes need: every process computes a part of what is missing, and
-    other runs on this machine that share the folder wait."""
+    other runs on this machine that want the same maps wait."""
     world = options.world
-    with locked(options.cache / ".lock") if world.first else nullcontext():
+    lock = options.cache / f"{cache_key(detector, views)}.lock"
+    with locked(lock, partial(_say_waiting, lock)) if world.first else nullcontext():
         barrier(world)
         cache = FeatureCache(options.cache, detector.eval(), views)
         cache.fill(views.views_of(episodes), shards_with_bar, (world.rank, world.size))
         barrier(world)
     return cache if world.size == 1 else FeatureCache(options.cache, detector.eval(), views)
+
+
+def _say_waiting(lock: Path) -> None:
+    print(
+        f"{lock.with_suffix('')}: another run fills this cache, waiting for it", file=sys.stderr, flush=True
+    )

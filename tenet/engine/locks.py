@@ -4,7 +4,7 @@ Where the system has no `flock`, every process gets what it asks for: work may b
 because files are written whole.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,12 +15,16 @@ except ImportError:  # Windows
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Wait until no other process holds `path`, and hold it."""
+def locked(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
+    """Wait until no other process holds `path`, and hold it. `waiting` is called once if it has to wait."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as stream:
         if fcntl is not None:
-            fcntl.flock(stream, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                waiting()
+                fcntl.flock(stream, fcntl.LOCK_EX)
         yield
 
 

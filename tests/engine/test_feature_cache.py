@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from tenet.data.formats import read_dataset
 from tenet.engine.batch import episode_losses
 from tenet.engine.cached_episodes import CachedEpisodes, cached_losses
 from tenet.engine.feature_cache import FeatureCache, cache_key
+from tenet.engine.jobs import Options, open_cache
+from tenet.engine.locks import claimed
 from tenet.engine.view_episodes import ViewEpisodes
 from tenet.errors import ConfigError
 from tenet.models.build import build_detector
@@ -189,3 +192,23 @@ def test_variants_of_one_encoder_share_a_cache(dataset: Dataset) -> None:
     torch.manual_seed(0)
     neck = build_detector(replace(TINY, neck=True))
     assert cache_key(neck, views_of(dataset)) not in keys, "queries of a neck have one map more"
+
+
+def test_only_who_wants_the_same_maps_waits(
+    dataset: Dataset, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A run waits, and says so, while another fills the same cache; one with other maps does not."""
+    detector, views = build_detector(TINY).eval(), views_of(dataset)
+    options = Options(out=tmp_path, cache=tmp_path / "cache")
+    key = cache_key(detector, views)
+    with claimed(options.cache / "another.lock"):
+        open_cache(detector, views, options, 2)
+    assert capfd.readouterr().err == ""
+    with claimed(options.cache / f"{key}.lock"):
+        run = Thread(target=open_cache, args=(detector, views, options, 2))
+        run.start()
+        run.join(0.5)
+        assert run.is_alive()
+        assert f"{key}: another run fills this cache" in capfd.readouterr().err
+    run.join(60)
+    assert not run.is_alive()
