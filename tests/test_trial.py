@@ -28,6 +28,7 @@ from tenet.trials.calibrating import (
     reliability,
 )
 from tenet.trials.trial import Trial, try_set
+from tenet.trials.wide import wide_views
 
 COLOURS = {"red": (220, 20, 20), "green": (20, 200, 20)}
 
@@ -256,3 +257,23 @@ def test_figures_tell_ways_of_testing_apart() -> None:
     [shown], [bare] = (trial_figures({"trials": [own]}, *way) for way in ((), ("trial, bare crops",)))
     assert (shown.protocol, bare.protocol) == ("trial", "trial, bare crops")
     assert shown.groups == bare.groups == {"all": {"AP": 0.5}}
+
+
+def test_wide_views_show_the_same_things_smaller(tmp_path: Path) -> None:
+    dataset = read_dataset(make_set(tmp_path, pictures=9))
+    [wide, other] = wide_views(dataset.records, 2)
+    assert (wide.width, wide.height) == (320, 240)
+    assert len(wide.target) == sum(len(record.target) for record in dataset.records[:4])
+    assert len({wide.id, other.id}) == 2
+    for box, label in zip(wide.target.boxes.astype(int), wide.target.labels, strict=True):
+        inside = wide.picture()[box[1] : box[3], box[0] : box[2]]
+        assert (inside == COLOURS[dataset.classes[label]]).all()
+    with pytest.raises(DataError, match="at least 16 test pictures"):
+        wide_views(dataset.records, 4)
+
+
+def test_a_trial_in_wide_views(tmp_path: Path) -> None:
+    dataset = read_dataset(make_set(tmp_path, pictures=12))
+    trial = try_set(Tenet(FakeRuntime()), dataset, 1, 0, wide=2, limit=2)
+    assert len(trial.tested) == 2
+    assert trial.objects >= 8

@@ -10,6 +10,7 @@ of the shots' pictures, as `tenet finetune` does. The model's own file stays as 
 examples:
   tenet trial --data my.json --shots 1,5
   tenet trial --data my.json --shots 5 --finetune pictures
+  tenet trial --data my.json --shots 5 --wide 3
   tenet trial runs/mine --data a.json,b.json --shots 5 --seeds 0,1,2 --out trial
   tenet trial runs/mine/checkpoints/step_00003000.json --data a.json,b.json --calibrate
 """
@@ -28,6 +29,8 @@ from tenet.commands.console import (
     progress,
     whole_numbers,
 )
+
+MOST_WIDE = 8
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,6 +57,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--size", default="auto", help="working size: auto, thorough, original or px (default: auto)"
     )
+    parser.add_argument(
+        "--wide",
+        type=int,
+        default=1,
+        metavar="N",
+        help="put N x N test pictures together: a wide view, in which things are smaller than the shots",
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="write trial.json and reliability.png there")
     parser.add_argument("--json", metavar="FILE", help="write the figures as JSON; - is stdout")
     add_results_argument(parser)
@@ -74,6 +84,8 @@ def run(args: argparse.Namespace) -> int:
 
     if args.results is not None:
         check_out(args.results, (".json",), "--results")
+    if not 1 <= args.wide <= MOST_WIDE:
+        raise InputError(f"--wide: expected a whole number from 1 to {MOST_WIDE}, got {args.wide}")
     if args.finetune and args.calibrate:
         raise InputError(
             "--calibrate writes into the model's file, which --finetune leaves as it is; give one"
@@ -110,7 +122,13 @@ def _try(args: argparse.Namespace, runtime: Any) -> "tuple[list[Trial], dict[str
 
     model, adapt = Tenet(runtime), partial(_finetuned, args, runtime) if args.finetune else None
     size: Any = int(args.size) if args.size.isdecimal() else args.size
-    settings = {"min_side": args.min_side, "limit": args.limit, "bare": args.bare, "size": size}
+    settings = {
+        "min_side": args.min_side,
+        "limit": args.limit,
+        "bare": args.bare,
+        "size": size,
+        "wide": args.wide,
+    }
     trials, sizes = [], {}
     for path in args.data:
         dataset = read_dataset(Path(path))
@@ -188,6 +206,7 @@ def _write_record(args: argparse.Namespace, runtime: Any, document: dict[str, An
         "limit": args.limit,
         "bare": args.bare,
         "size": args.size,
+        "wide": args.wide,
         "finetune": args.finetune,
     }
     write_record(
@@ -210,7 +229,8 @@ def _write_record(args: argparse.Namespace, runtime: Any, document: dict[str, An
 def _way(args: argparse.Namespace) -> str:
     """What a record calls this way of testing."""
     learned = {"shots": ", fine-tuned on the shots", "pictures": ", fine-tuned on the shots' pictures"}
-    return "trial" + (", bare crops" if args.bare else "") + learned.get(args.finetune, "")
+    wide = f", {args.wide} x {args.wide} pictures in one" if args.wide > 1 else ""
+    return "trial" + (", bare crops" if args.bare else "") + wide + learned.get(args.finetune, "")
 
 
 def _document(model: str, trials: "Sequence[Trial]", sizes: dict[str, int], limit: int) -> dict[str, Any]:

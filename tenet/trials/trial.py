@@ -21,6 +21,7 @@ from tenet.scoring.detections import GroundTruth, Results
 from tenet.scoring.report import Scores
 from tenet.scoring.voc import judge_class, score_voc
 from tenet.structures import Detections
+from tenet.trials.wide import wide_views
 
 Progress = Callable[[Iterable[Any], int], Iterable[Any]]
 Adapt = Callable[[Dataset, ShotList], Tenet]
@@ -93,6 +94,7 @@ def try_set(
     limit: int = 0,
     bare: bool = False,
     size: Any = "auto",
+    wide: int = 1,
     adapt: Adapt | None = None,
     progress: Progress | None = None,
 ) -> Trial:
@@ -102,6 +104,7 @@ def try_set(
     min_side  boxes with a side below this many pixels are not drawn
     limit     only so many test pictures, the first; 0 takes all
     bare      show crops without their pictures
+    wide      look at so many times so many test pictures put together, as in a wide view
     adapt     makes the model that learned the shots, before they are shown to it
     """
     drawn = draw_shots(dataset, shots, seed, min_side=min_side)
@@ -112,7 +115,10 @@ def try_set(
                 "found none; lower --min-side, or leave the class out of the set"
             )
     used = set(drawn.pictures())
-    test = [record for record in dataset.records if record.id not in used][: limit or None]
+    test = [record for record in dataset.records if record.id not in used]
+    if wide > 1:
+        test = wide_views(test[: limit * wide**2 or None], wide)
+    test = test[: limit or None]
     if not test:
         raise DataError(f"{dataset.name}: expected pictures beside those of the shots, found none")
     model = model if adapt is None else adapt(dataset, drawn)
