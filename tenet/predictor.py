@@ -3,9 +3,9 @@
     model = Tenet.load()
     found = model.detect("forest.jpg", bank, threshold=0.4)
 
-Each picture is decoded once and looked at as `tenet.looks.views` plans it, mostly once for all classes; shots
-are never encoded here. Pictures are (H, W, 3) uint8 RGB; boxes that come out are xyxy in pixels of the user's
-picture, clipped to it.
+Each picture is decoded once and looked at as `tenet.looks.views` plans it, mostly once for all classes, and
+again where its things are of another size (`tenet.looks.second_look`); shots are never encoded here.
+Pictures are (H, W, 3) uint8 RGB; boxes that come out are xyxy in pixels of the user's picture, clipped to it.
 """
 
 import sys
@@ -23,6 +23,7 @@ from tenet.errors import InputError
 from tenet.looks.frames import FolderDetections, Frame
 from tenet.looks.merging import MOST, join
 from tenet.looks.request import Bank, Request, whole_number
+from tenet.looks.second_look import Looks
 from tenet.looks.sources import Loaded, is_folder, is_one_picture, load_all, pictures_in
 from tenet.looks.views import Size, View, combine
 from tenet.runtime.protocol import Picture, Runtime
@@ -178,25 +179,35 @@ class Tenet:
 
     def _frames(self, loaded: Iterable[Loaded], request: Request, batch: int) -> Iterator[Frame]:
         for block in _blocks(loaded, batch):
-            jobs = [
-                _Job(place, view, one.picture)
-                for place, one in enumerate(block)
-                if one.picture is not None
-                for view in request.views(one.picture.shape[1], one.picture.shape[0])
-            ]
-            found = self._look(jobs, request, batch)
-            for place, one in enumerate(block):
-                rows = [row for row, job in enumerate(jobs) if job.place == place]
-                shape = (0, 0) if one.picture is None else one.picture.shape[:2]
+            seen = self._see([one.picture for one in block], request, batch)
+            for one, looks in zip(block, seen, strict=True):
                 detections = combine(
-                    [jobs[row].view for row in rows],
-                    [found[row] for row in rows],
+                    looks.views,
+                    looks.found,
                     request.classes,
                     request.threshold,
                     request.limit,
-                    partial(request.judge, (shape[1], shape[0])),
+                    partial(request.judge, looks.picture),
                 )
                 yield Frame(one.number, one.path, one.time, one.picture, detections, one.error)
+
+    def _see(self, pictures: Sequence[Picture | None], request: Request, batch: int) -> list[Looks]:
+        """Every picture as it is planned, and again where what was found calls for another size."""
+        seen = [_unseen(picture, request) for picture in pictures]
+        wanted = [looks.plan for looks in seen]
+        while any(wanted):
+            jobs = [
+                _Job(place, view, picture)
+                for place, (picture, views) in enumerate(zip(pictures, wanted, strict=True))
+                if picture is not None
+                for view in views
+            ]
+            for job, found in zip(jobs, self._look(jobs, request, batch), strict=True):
+                seen[job.place].add(job.view, found)
+            wanted = [
+                request.again(looks) if views else [] for looks, views in zip(seen, wanted, strict=True)
+            ]
+        return seen
 
     def _look(self, jobs: Sequence["_Job"], request: Request, batch: int) -> list[Detections]:
         """What each view shows, in its own pixels; views of the same classes go to the network together."""
@@ -227,6 +238,13 @@ class _Job(NamedTuple):
     place: int
     view: View
     picture: Picture
+
+
+def _unseen(picture: Picture | None, request: Request) -> Looks:
+    if picture is None:
+        return Looks((0, 0), [])
+    height, width = picture.shape[:2]
+    return Looks((width, height), request.views(width, height))
 
 
 def _blocks(loaded: Iterable[Loaded], batch: int) -> Iterator[list[Loaded]]:

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tenet.errors import InputError, WeightsError
-from tenet.looks.sizes import SeenSize
+from tenet.looks.second_look import EVIDENCE, Looks, found_shift
+from tenet.looks.sizes import SeenSize, expected_side
 from tenet.looks.usual_size import usual_size
-from tenet.looks.views import Size, View, check_size, plan_views
+from tenet.looks.views import FROM_SHOTS, Size, View, check_size, plan_views
 from tenet.runtime.protocol import Runtime
 from tenet.structures import ClassFeatures, FloatArray
 
@@ -68,6 +69,16 @@ class Request:
         if (width, height) not in self._views:
             self._views[width, height] = plan_views((width, height), self._seen, self._size, self._tiles)
         return self._views[width, height]
+
+    def again(self, looks: Looks) -> list[View]:
+        """How to look at a picture once more, if what was found so far calls for another size."""
+        found = looks.in_picture()
+        if self._size not in FROM_SHOTS or not len(found):
+            return []
+        if self._runtime.calibrate(found.scores).max() < EVIDENCE:
+            return []
+        sides = np.array([expected_side(looks.picture, seen) for seen in self._seen])
+        return looks.again(found_shift(found.boxes, found.scores, sides[found.labels]))
 
     def judge(
         self, picture: tuple[int, int], boxes: FloatArray, scores: FloatArray, labels: NDArray[np.int64]

@@ -15,7 +15,7 @@ looked at); the shots' size is only where the search for it starts:
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +33,9 @@ TAIL, STRENGTH = 4.0, 5.0
 REACH, SHIFTS = 3.0, np.linspace(-3, 3, 121)
 """Shifts of the logarithm that are tried, up to twenty times larger or smaller; far ones must earn it."""
 
+Like = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+"""How much a box counts at a distance from where its size is expected, as a logarithm; any shape."""
+
 
 @dataclass(frozen=True)
 class UsualSize:
@@ -49,12 +52,18 @@ class UsualSize:
             return np.ones(len(boxes))
         sides = np.maximum(boxes[:, 2:] - boxes[:, :2], 1e-3).astype(np.float64)
         away = np.log(sides.prod(1)) / 2 - math.log(max(picture)) - self.mean
-        found = self._like(away - SHIFTS[:, None]) @ scores.astype(np.float64) ** 2
-        return self._like(away - SHIFTS[np.argmax(found / (1 + (SHIFTS / REACH) ** 2))])
+        return self._like(away - best_shift(away, scores, self._like))
 
     def _like(self, distance: NDArray[np.float64]) -> NDArray[np.float64]:
         weight = STRENGTH * (1 - self.spread / FREE)
         return np.asarray((1 + distance**2 / (TAIL * self.spread**2)) ** -weight)
+
+
+def best_shift(away: NDArray[np.float64], scores: FloatArray, like: Like) -> float:
+    """The shift around which the best boxes lie: `away` (n,) is the logarithm of their sides against what is
+    expected."""
+    found = like(away - SHIFTS[:, None]) @ scores.astype(np.float64) ** 2
+    return float(SHIFTS[np.argmax(found / (1 + (SHIFTS / REACH) ** 2))])
 
 
 def usual_size(seen: Sequence[SeenSize]) -> UsualSize:

@@ -1,0 +1,153 @@
+"""A picture is looked at again where its things are of another size than the shots', and only there."""
+
+import numpy as np
+import pytest
+from fake_bank import FakeBank, PiecesRuntime, scene
+from predictor_parts import same
+
+from tenet.looks.second_look import (
+    FACTOR,
+    LEAST_LONGER,
+    MOST_ENLARGED,
+    MOST_LONGER,
+    MOST_LOOKS,
+    Looks,
+    found_shift,
+)
+from tenet.looks.sizes import SeenSize
+from tenet.looks.views import LEAST_SIDE, Size, plan_views
+from tenet.predictor import Tenet
+from tenet.runtime.protocol import Picture
+from tenet.structures import ClassFeatures, Detections
+
+SHOT = SeenSize((128, 128), (640, 480))
+
+
+class NearSighted(PiecesRuntime):
+    """Sees only things of 90 px and more for sure; remembers how large the pictures were."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[tuple[int, int]] = []
+
+    def _match(self, image: Picture, classes: list[ClassFeatures]) -> Detections:  # type: ignore[override]
+        self.sizes.append((image.shape[1], image.shape[0]))
+        found = super()._match(image, classes)
+        sides = (found.boxes[:, 2:] - found.boxes[:, :2]).max(1, initial=0)
+        sure = np.where(sides >= 90, found.scores, 0.3)
+        return Detections(found.boxes, sure.astype(np.float32), found.labels, found.shots)
+
+
+def spots(width: int, height: int, side: int, number: int = 4) -> np.ndarray:
+    """Red squares in a row."""
+    places = [(10 + place * (side + 20), 20) for place in range(number)]
+    return scene(width, height, *(("red", (x, y, x + side, y + side)) for x, y in places))
+
+
+@pytest.fixture
+def runtime() -> NearSighted:
+    return NearSighted()
+
+
+@pytest.fixture
+def bank(runtime: NearSighted) -> FakeBank:
+    return FakeBank(runtime, red=SHOT)
+
+
+def look(runtime: NearSighted, bank: FakeBank, picture: np.ndarray, size: Size = "auto") -> Detections:
+    runtime.sizes.clear()
+    found = Tenet(runtime).detect(picture, bank, size=size)
+    assert isinstance(found, Detections)
+    return found
+
+
+def test_small_things_are_found_by_a_closer_look(runtime: NearSighted, bank: FakeBank) -> None:
+    """Close-ups were shown, and the picture is a wide view of three times the width."""
+    found = look(runtime, bank, spots(1920, 1440, 128))
+    assert len(found) == 4
+    assert runtime.sizes[0] == (480, 360)
+    assert len(runtime.sizes) == 2
+    assert 1200 < runtime.sizes[1][0] < 1700
+    np.testing.assert_allclose(found.boxes[:, 2:] - found.boxes[:, :2], 128, atol=6)
+    assert len(look(runtime, bank, spots(1920, 1440, 128), size=480)) == 0
+
+
+def test_things_as_large_as_the_shots_are_looked_at_once(runtime: NearSighted, bank: FakeBank) -> None:
+    for picture in (spots(640, 480, 128), spots(640, 480, 124), spots(1280, 960, 280)):
+        assert len(look(runtime, bank, picture)) == 4
+        assert len(runtime.sizes) == 1
+
+
+def test_large_things_are_looked_at_from_afar(runtime: NearSighted, bank: FakeBank) -> None:
+    far = FakeBank(runtime, red=SeenSize((48, 48), (640, 480)))
+    assert len(look(runtime, far, spots(640, 480, 180, 3))) == 3
+    assert runtime.sizes[0] == (960, 720)
+    assert 300 <= runtime.sizes[1][0] < 480
+
+
+@pytest.mark.parametrize("size", [480, 1280, "original"])
+def test_a_size_that_was_asked_for_is_kept(size: Size, runtime: NearSighted, bank: FakeBank) -> None:
+    look(runtime, bank, spots(1920, 1440, 40), size=size)
+    assert len(runtime.sizes) == 1
+
+
+def test_thorough_looks_again_at_both_of_its_sizes(runtime: NearSighted, bank: FakeBank) -> None:
+    look(runtime, bank, spots(1920, 1440, 128), size="thorough")
+    assert len(runtime.sizes) == 4
+
+
+def test_where_nothing_is_found_nothing_is_looked_for_again(runtime: NearSighted, bank: FakeBank) -> None:
+    assert len(look(runtime, bank, scene(1920, 1440))) == 0
+    assert len(runtime.sizes) == 1
+    runtime.calibrate = lambda scores: scores * np.float32(0.2)  # type: ignore[method-assign]
+    look(runtime, bank, spots(1920, 1440, 40))
+    assert len(runtime.sizes) == 1
+
+
+def test_tiles_are_not_looked_at_again(runtime: NearSighted) -> None:
+    tiny = FakeBank(runtime, red=SeenSize((20, 20), (1920, 1440)))
+    look(runtime, tiny, spots(1920, 1440, 100))
+    assert len(runtime.sizes) == len(plan_views((1920, 1440), [tiny.seen("red")])) > 2
+
+
+def test_many_pictures_are_each_as_alone(runtime: NearSighted, bank: FakeBank) -> None:
+    pictures = [spots(1920, 1440, 128), spots(640, 480, 128), scene(64, 48), spots(960, 720, 60)]
+    alone = [look(runtime, bank, picture) for picture in pictures]
+    for batch in (1, 3, 8):
+        together = Tenet(runtime).detect(pictures, bank, batch=batch)
+        for one, other in zip(together, alone, strict=True):
+            same(one, other)
+
+
+@pytest.mark.parametrize("zoom", [0.1, 0.4, 0.75, 1.0, 2.5])
+def test_the_shift_is_that_of_most_things(zoom: float) -> None:
+    """Classes of different sizes, one camera; a few boxes are far off."""
+    generator = np.random.default_rng(0)
+    expected = np.repeat([40.0, 100.0], 20)
+    sides = expected * zoom * np.exp(generator.normal(0, 0.15, 40))
+    sides[:4] *= 5
+    boxes = np.stack([np.zeros(40), np.zeros(40), sides, sides], 1).astype(np.float32)
+    scores = generator.uniform(0.3, 0.9, 40).astype(np.float32)
+    assert found_shift(boxes, scores, expected) == pytest.approx(np.log(zoom), abs=0.2)
+
+
+@pytest.mark.parametrize("picture", [(640, 480), (40, 30), (4000, 3000), (3000, 20), (100, 1)])
+@pytest.mark.parametrize("shift", [-3.0, -1.0, -0.35, 0.35, 1.0, 3.0])
+def test_sizes_stay_within_limits(picture: tuple[int, int], shift: float) -> None:
+    [first] = plan_views(picture, [[SHOT]])
+    looks = Looks(picture, [first], [first], [Detections.empty(())])
+    for again in looks.again(shift):
+        longer = max(again.size)
+        most = max(max(first.size), min(MOST_LONGER, MOST_ENLARGED * max(picture)))
+        assert min(LEAST_LONGER, max(first.size)) - 1 <= longer <= most + 1
+        assert (longer > max(first.size)) == (shift < 0)
+        assert min(again.size) >= LEAST_SIDE
+        assert again.part == first.part
+
+
+def test_looks_come_to_an_end() -> None:
+    [first] = plan_views((4000, 3000), [[SHOT]])
+    looks = Looks((4000, 3000), [first], [first], [Detections.empty(())])
+    assert looks.again(0.9 * np.log(FACTOR)) == []
+    shifts = [-0.5, -0.45, -1.0, -2.0, 1.0]
+    assert sum(bool(looks.again(shift)) for shift in shifts) == MOST_LOOKS - 1
