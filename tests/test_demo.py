@@ -13,6 +13,7 @@ from tenet.bank import ClassBank
 from tenet.cli import main
 from tenet.demo import FOLDER, SCENES, Example, Scene
 from tenet.demo.collage import SIZES, make_collage
+from tenet.demo.limits import hard_scenes
 from tenet.demo.outcome import Outcome, judge
 from tenet.demo.poster import poster, sentence
 from tenet.looks.merging import iou
@@ -97,6 +98,31 @@ def test_boxes_of_the_collage_hold_what_was_shown() -> None:
 
 def _small(picture: Image.Image, box: tuple[float, float, float, float]) -> np.ndarray:
     return np.asarray(picture.convert("L").resize((48, 36), Image.Resampling.BOX, box), np.float64)
+
+
+def test_boxes_of_hard_scenes_hold_coins(tmp_path: Path) -> None:
+    """Every box is lit, or dark in the negative, otherwise than its picture's ground; and inside it."""
+    scenes = {scene.name: scene for scene in hard_scenes(tmp_path)}
+    assert [len(scene.truth) for scene in scenes.values()] == [216, 24, 24, 24, 24, 1]
+    for scene in scenes.values():
+        grey = read_picture(scene.path).mean(-1)
+        for thing in scene.truth:
+            x1, y1, x2, y2 = (round(side) for side in thing.box)
+            assert 0 <= x1 < x2 <= grey.shape[1]
+            assert 0 <= y1 < y2 <= grey.shape[0]
+            if scene.name != "part":
+                wide = grey[max(0, y1 - 3) : y2 + 3, max(0, x1 - 3) : x2 + 3]
+                rim = (wide.sum() - grey[y1:y2, x1:x2].sum()) / (wide.size - (y2 - y1) * (x2 - x1))
+                lighter = grey[y1:y2, x1:x2].mean() - rim
+                assert (lighter < 0) == (scene.name == "turned")
+
+
+def test_what_was_missed_is_told_and_drawn() -> None:
+    some = judge(COINS, detections(COINS, COINS.truth[2:]))
+    assert some.lost == COINS.truth[:2]
+    none_lost = replace(some, lost=())
+    found = detections(COINS, COINS.truth[2:])
+    assert (poster([(COINS, found, some)], "") != poster([(COINS, found, none_lost)], "")).any()
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
@@ -191,6 +217,15 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     assert "picture: demo-output/demo.png" in shown
     with Image.open("demo-output/demo.png") as picture:
         assert picture.width > 1000
+
+
+@pytest.mark.usefixtures("_fake")
+def test_hard_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--hard", "--out", str(tmp_path / "hard.png")]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"^wide +3 +216 ", shown, re.MULTILINE)
+    assert re.search(r"^part +1 +1 ", shown, re.MULTILINE)
+    assert [path.name for path in tmp_path.iterdir()] == ["hard.png"]
 
 
 @pytest.mark.usefixtures("_fake")

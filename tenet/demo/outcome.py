@@ -14,12 +14,14 @@ IOU = 0.5
 
 @dataclass(frozen=True)
 class Outcome:
-    """Counts of one scene: `found` is right + false; a shot that was found again counts as neither."""
+    """Counts of one scene: `found` is right + false; a shot that was found again counts as neither. `lost`
+    are the things that were not found."""
 
     shots: int
     there: int
     right: int
     false: int
+    lost: tuple[Example, ...] = ()
 
     @property
     def found(self) -> int:
@@ -47,7 +49,7 @@ def judge(scene: Scene, found: Detections) -> Outcome:
             right += 1
         elif _covered(name, box, known) is None:
             false += 1
-    return Outcome(len(scene.shots), len(scene.truth), right, false)
+    return Outcome(len(scene.shots), len(scene.truth), right, false, tuple(free))
 
 
 def _covered(name: str, box: np.ndarray, things: tuple[Example, ...]) -> Example | None:

@@ -12,13 +12,15 @@ from tenet.demo.outcome import Outcome
 from tenet.drawing.colours import Colour
 from tenet.drawing.explain import cut
 from tenet.drawing.lettering import font_of, line_height, shortened, wrapped
-from tenet.drawing.marks import draw_marks
+from tenet.drawing.marks import Mark, draw_marks
 from tenet.pictures import read_picture
 from tenet.structures import Detections
 from tenet.visualize import INK, PAPER, detection_marks, fitted, shot_marks
 
 WIDTH, TALLEST, SHOT, GAP, MARGIN = 760, 600, 132, 16, 40
 SOFT = (96, 103, 112)
+LOST = (0, 0, 0)
+WORDS = "White boxes were shown, coloured ones were found, with their scores; black ones were missed."
 
 Result = tuple[Scene, Detections, Outcome]
 
@@ -32,7 +34,7 @@ def poster(results: Sequence[Result], title: str, columns: int = 2) -> NDArray[n
     sheet = Image.new("RGB", (width, 124 + sum(tall + MARGIN for tall in heights)), PAPER)
     pen = ImageDraw.Draw(sheet)
     pen.text((MARGIN, 26), shortened(title, font_of(36), width - 2 * MARGIN), fill=INK, font=font_of(36))
-    _say(pen, (MARGIN, 74), "White boxes were shown, coloured ones were found, with their scores.", 18, SOFT)
+    _say(pen, (MARGIN, 74), WORDS, 18, SOFT)
     y = 124
     for row, tall in zip(rows, heights, strict=True):
         for column, panel in enumerate(row):
@@ -43,7 +45,7 @@ def poster(results: Sequence[Result], title: str, columns: int = 2) -> NDArray[n
 
 def _panel(scene: Scene, found: Detections, outcome: Outcome) -> Image.Image:
     """One scene: heading, what was shown, the picture with what was found."""
-    picture = Image.fromarray(_marked(scene, found))
+    picture = Image.fromarray(_marked(scene, found, outcome))
     top = 96 + SHOT + 2 * GAP
     panel = Image.new("RGB", (WIDTH, top + picture.height), PAPER)
     pen = ImageDraw.Draw(panel)
@@ -62,14 +64,16 @@ def _panel(scene: Scene, found: Detections, outcome: Outcome) -> Image.Image:
     return panel
 
 
-def _marked(scene: Scene, found: Detections) -> NDArray[np.uint8]:
+def _marked(scene: Scene, found: Detections, outcome: Outcome) -> NDArray[np.uint8]:
     """The scene at its size in the poster, with boxes drawn there."""
     picture = read_picture(scene.path)
     image = np.array(fitted(picture, WIDTH, TALLEST))
     scale = image.shape[1] / picture.shape[1]
     own = np.array([shot.box for shot in scene.shots if shot.file == scene.file], np.float64)
     scaled = replace(found, boxes=found.boxes * np.float32(scale))
-    return draw_marks(image, [*shot_marks(own * scale), *detection_marks(scaled)])
+    lost = (tuple(side * scale for side in thing.box) for thing in outcome.lost)
+    missed = [Mark((x1, y1, x2, y2), LOST) for x1, y1, x2, y2 in lost]
+    return draw_marks(image, [*shot_marks(own * scale), *detection_marks(scaled), *missed])
 
 
 def sentence(outcome: Outcome) -> str:
