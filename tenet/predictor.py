@@ -8,6 +8,7 @@ again where its things are of another size (`tenet.looks.second_look`); shots ar
 Pictures are (H, W, 3) uint8 RGB; boxes that come out are xyxy in pixels of the user's picture, clipped to it.
 """
 
+import math
 import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -33,6 +34,8 @@ CLASSES_AT_ONCE = 64
 """Classes in one call of `match`: memory grows with them."""
 BLOCK_PIXELS = 32_000_000
 """Decoded pixels that wait together for the network."""
+WORKING_PIXELS = 6_000_000
+"""Pixels of working pictures that the network is given together: their maps take thirty bytes for each."""
 
 
 class Tenet:
@@ -214,9 +217,7 @@ class Tenet:
         found: dict[int, Detections] = {}
         order = sorted(range(len(jobs)), key=lambda row: jobs[row].view.matched)
         for labels, same in groupby(order, key=lambda row: jobs[row].view.matched):
-            rows = list(same)
-            for start in range(0, len(rows), batch):
-                some = rows[start : start + batch]
+            for some in _batches(list(same), [job.view.size for job in jobs], batch):
                 pixels = [jobs[row].view.pixels(jobs[row].picture) for row in some]
                 images = self.runtime.encode_images(pixels)
                 found.update(zip(some, self._match(images, labels, request), strict=True))
@@ -230,6 +231,21 @@ class Tenet:
             for part, one in zip(parts, self.runtime.match(images, features), strict=True):
                 part.append(replace(one, labels=one.labels + start, classes=()))
         return [join(part) for part in parts]
+
+
+def _batches(rows: list[int], sizes: list[tuple[int, int]], batch: int) -> Iterator[list[int]]:
+    """Up to `batch` rows at a time, fewer where their working pictures (width, height) are large."""
+    some: list[int] = []
+    for row in rows:
+        if some and sum(math.prod(sizes[one]) for one in (*some, row)) > WORKING_PIXELS:
+            yield some
+            some = []
+        some.append(row)
+        if len(some) == batch:
+            yield some
+            some = []
+    if some:
+        yield some
 
 
 class _Job(NamedTuple):

@@ -11,7 +11,7 @@ from PIL import Image
 from tenet.bank import ClassBank
 from tenet.drawing.explain import Explained, best_pairs, cut, explain, explanations, things
 from tenet.errors import InputError, TenetError
-from tenet.looks.sizes import working_size
+from tenet.looks.sizes import SeenSize, working_size
 from tenet.predictor import Tenet
 from tenet.structures import Detections, Explanation
 
@@ -111,7 +111,8 @@ def test_boxes_are_scaled_with_the_picture_and_keep_their_order(bank: ClassBank)
     assert runtime.encoded_images == 2  # once for each class
     assert len(reasons) == 4
     for name, (size, own) in zip(("red", "blue"), runtime.asked, strict=True):
-        assert size == working_size((300, 200), list(bank.seen(name)))
+        sides = [box[2:] - box[:2] for box in boxes[labels == ("red", "blue").index(name)]]
+        assert size == working_size((300, 200), [SeenSize((w, h), (300, 200)) for w, h in sides])
         scale = np.array([size[0] / 300, size[1] / 200] * 2)
         assert own == pytest.approx(boxes[labels == ("red", "blue").index(name)] * scale, rel=1e-5)
     scales = [runtime.asked[label][0][0] / 300 for label in labels]

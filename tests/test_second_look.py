@@ -14,7 +14,7 @@ from tenet.looks.second_look import (
     Looks,
     found_shift,
 )
-from tenet.looks.sizes import SeenSize
+from tenet.looks.sizes import SeenSize, seen_well
 from tenet.looks.views import LEAST_SIDE, Size, plan_views
 from tenet.predictor import Tenet
 from tenet.runtime.protocol import Picture
@@ -105,9 +105,36 @@ def test_where_nothing_is_found_nothing_is_looked_for_again(runtime: NearSighted
 
 
 def test_tiles_are_not_looked_at_again(runtime: NearSighted) -> None:
-    tiny = FakeBank(runtime, red=SeenSize((20, 20), (1920, 1440)))
+    dust = SeenSize((20, 20), (1920, 1440))
+    tiny = FakeBank(runtime, red=dust)
     look(runtime, tiny, spots(1920, 1440, 100))
-    assert len(runtime.sizes) == len(plan_views((1920, 1440), [tiny.seen("red")])) > 2
+    tiles = len(plan_views((1920, 1440), [tiny.seen("red")]))
+    assert len(runtime.sizes) == tiles > 2
+    # A class in tiles does not keep the others from a closer look.
+    assert len(look(runtime, FakeBank(runtime, red=SHOT, green=dust), spots(1920, 1440, 128))) == 4
+    assert len(runtime.sizes) == tiles + 2
+
+
+def test_every_group_of_classes_is_looked_for_again() -> None:
+    """With many classes each group has views of its own; another group's view at that size is not theirs."""
+    seen = [[SeenSize((side, side), (1000, 750))] for side in (200, 100) for _ in range(20)]
+    plan = plan_views((1000, 750), seen)
+    assert [max(view.size) for view in plan] == [480, 960]
+    looks = Looks((1000, 750), plan, list(plan), [Detections.empty(())] * 2)
+    assert [(view.labels, max(view.size)) for view in looks.again(-np.log(2))] == [
+        (tuple(range(20)), 960),
+        (tuple(range(20, 40)), 1920),
+    ]
+
+
+def test_things_that_are_seen_well_are_not_made_larger(runtime: NearSighted) -> None:
+    """A crop of 500 px was shown; things of 150 px are large enough."""
+    crop = FakeBank(runtime, red=SeenSize((500, 500)))
+    assert len(look(runtime, crop, spots(640, 480, 150, 3))) == 3
+    assert len(runtime.sizes) == 1
+    assert seen_well((640, 480), crop.seen("red")) == pytest.approx((192, 500))
+    low, high = seen_well((1920, 1440), [SeenSize((20, 20), (1920, 1440))])
+    assert (low, high) == pytest.approx((20, 192))
 
 
 def test_many_pictures_are_each_as_alone(runtime: NearSighted, bank: FakeBank) -> None:
@@ -128,7 +155,8 @@ def test_the_shift_is_that_of_most_things(zoom: float) -> None:
     sides[:4] *= 5
     boxes = np.stack([np.zeros(40), np.zeros(40), sides, sides], 1).astype(np.float32)
     scores = generator.uniform(0.3, 0.9, 40).astype(np.float32)
-    assert found_shift(boxes, scores, expected) == pytest.approx(np.log(zoom), abs=0.2)
+    assert found_shift(boxes, scores, expected, expected) == pytest.approx(np.log(zoom), abs=0.2)
+    assert found_shift(boxes, scores, 0.5 * zoom * expected, 2 * zoom * expected) == pytest.approx(0)
 
 
 @pytest.mark.parametrize("picture", [(640, 480), (40, 30), (4000, 3000), (3000, 20), (100, 1)])
@@ -136,7 +164,10 @@ def test_the_shift_is_that_of_most_things(zoom: float) -> None:
 def test_sizes_stay_within_limits(picture: tuple[int, int], shift: float) -> None:
     [first] = plan_views(picture, [[SHOT]])
     looks = Looks(picture, [first], [first], [Detections.empty(())])
-    for again in looks.again(shift):
+    views = looks.again(shift)
+    room = max(picture) > 320 if shift < 0 else True
+    assert len(views) == room
+    for again in views:
         longer = max(again.size)
         most = max(max(first.size), min(MOST_LONGER, MOST_ENLARGED * max(picture)))
         assert min(LEAST_LONGER, max(first.size)) - 1 <= longer <= most + 1

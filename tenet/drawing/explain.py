@@ -129,14 +129,15 @@ def explanations(
 ) -> tuple[Explanation, ...]:
     """The reason of each detection (boxes xyxy in pixels of `picture`), in their order.
 
-    The picture is encoded once for each class that was found, at the size at which that class is looked for.
+    The picture is encoded once for each class that was found, at the size that suits what was found of it.
     """
     height, width = picture.shape[:2]
     names = detections.names
     reasons: dict[int, Explanation] = {}
     for name in dict.fromkeys(names.tolist()):
         rows = np.flatnonzero(names == name)
-        size = working_size((width, height), list(bank.seen(name)))
+        sides = np.maximum(detections.boxes[rows, 2:] - detections.boxes[rows, :2], 1).tolist()
+        size = working_size((width, height), [SeenSize((w, h), (width, height)) for w, h in sides])
         scaled, boxes = resize(picture, detections.boxes[rows], *size)
         [image] = runtime.encode_images([scaled])
         own = runtime.explain(image, bank.features(name), boxes)

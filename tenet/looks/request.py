@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tenet.errors import InputError, WeightsError
-from tenet.looks.second_look import EVIDENCE, Looks, found_shift
-from tenet.looks.sizes import SeenSize, expected_side
+from tenet.looks.second_look import EVIDENCE, MOST_LOOKS, Looks, found_shift
+from tenet.looks.sizes import SeenSize, seen_well
 from tenet.looks.usual_size import usual_size
 from tenet.looks.views import FROM_SHOTS, Size, View, check_size, plan_views
 from tenet.runtime.protocol import Runtime
@@ -72,13 +72,13 @@ class Request:
 
     def again(self, looks: Looks) -> list[View]:
         """How to look at a picture once more, if what was found so far calls for another size."""
+        if self._size not in FROM_SHOTS or len(looks.shifts) == MOST_LOOKS:
+            return []
         found = looks.in_picture()
-        if self._size not in FROM_SHOTS or not len(found):
+        if not len(found) or self._runtime.calibrate(found.scores).max() < EVIDENCE:
             return []
-        if self._runtime.calibrate(found.scores).max() < EVIDENCE:
-            return []
-        sides = np.array([expected_side(looks.picture, seen) for seen in self._seen])
-        return looks.again(found_shift(found.boxes, found.scores, sides[found.labels]))
+        sides = np.array([seen_well(looks.picture, seen) for seen in self._seen])[found.labels]
+        return looks.again(found_shift(found.boxes, found.scores, sides[:, 0], sides[:, 1]))
 
     def judge(
         self, picture: tuple[int, int], boxes: FloatArray, scores: FloatArray, labels: NDArray[np.int64]

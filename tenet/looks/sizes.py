@@ -15,6 +15,8 @@ from tenet.errors import InputError
 
 OBJECT = 96.0
 """Side (square root of the area) that a thing should have, in pixels of the working picture."""
+LARGE_ENOUGH = 1.5 * OBJECT
+"""The same, from which on a larger side shows nothing more."""
 SMALLEST, LARGEST = 480, 960
 """Limits of a working picture's longer side, in pixels."""
 
@@ -57,6 +59,14 @@ def working_size(picture: tuple[int, int], seen: Sequence[SeenSize]) -> tuple[in
     longer = max(picture)
     wanted = longer * OBJECT / expected_side(picture, seen)
     return scaled_to(picture, min(max(wanted, SMALLEST), LARGEST))
+
+
+def seen_well(picture: tuple[int, int], seen: Sequence[SeenSize]) -> tuple[float, float]:
+    """Least and largest side, in pixels of the picture, of things that are seen well at its working size: as
+    large there as the shots were, or within what the network sees best."""
+    scale = max(working_size(picture, seen)) / max(picture)
+    side = expected_side(picture, seen)
+    return min(side, LARGE_ENOUGH / scale), max(side, OBJECT / scale)
 
 
 def scaled_to(picture: tuple[int, int], longer: float) -> tuple[int, int]:

@@ -207,7 +207,7 @@ def _groups(values: dict[int, float], factor: float, most: int | None = None) ->
 
 
 def _whole(picture: tuple[int, int], labels: tuple[int, ...], longer: float, least: float = 0.0) -> View:
-    return View(labels, (0, 0, *picture), _at_least(scaled_to(picture, longer)), least)
+    return View(labels, (0, 0, *picture), at_least(scaled_to(picture, longer)), least)
 
 
 def _tiled(picture: tuple[int, int], labels: tuple[int, ...], seen: Sequence[SeenSize]) -> list[View]:
@@ -219,10 +219,11 @@ def _tiled(picture: tuple[int, int], labels: tuple[int, ...], seen: Sequence[See
     views = [_whole(picture, labels, LARGEST, least=overlap)]
     for x1, y1, x2, y2 in tiles:
         inner = (x1 > 0, y1 > 0, x2 < width, y2 < height)
-        size = _at_least(scaled_to((x2 - x1, y2 - y1), LARGEST))
+        size = at_least(scaled_to((x2 - x1, y2 - y1), LARGEST))
         views.append(View(labels, (x1, y1, x2, y2), size, inner=inner))
     return views
 
 
-def _at_least(size: tuple[int, int]) -> tuple[int, int]:
+def at_least(size: tuple[int, int]) -> tuple[int, int]:
+    """A working picture's size with both sides at `LEAST_SIDE` at least."""
     return max(size[0], LEAST_SIDE), max(size[1], LEAST_SIDE)
