@@ -14,7 +14,7 @@ from predictor_parts import GREEN, MIDDLE, RED, same
 
 from tenet.looks.sizes import SeenSize
 from tenet.pictures import read_picture
-from tenet.predictor import CLASSES_AT_ONCE, Tenet
+from tenet.predictor import CLASSES_AT_ONCE, WORKING_PIXELS, Tenet
 from tenet.structures import Detections
 
 
@@ -283,3 +283,26 @@ def test_loading_asks_the_runtime_by_name(monkeypatch: pytest.MonkeyPatch) -> No
     assert Tenet.load().runtime.fingerprint == "weights of None"
     assert Tenet.load().name == "fake"
     assert repr(Tenet.load()) == "Tenet('fake')"
+
+
+def test_large_working_pictures_go_to_the_network_by_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is bounded by pixels, not by the number of pictures alone; results are those of each alone."""
+    runtime, counts = FakeRuntime(), []
+    encode = runtime.encode_images
+
+    def counting(pictures: list[np.ndarray]) -> list[np.ndarray]:
+        counts.append((len(pictures), sum(one.shape[0] * one.shape[1] for one in pictures)))
+        return encode(pictures)
+
+    monkeypatch.setattr(runtime, "encode_images", counting)
+    model, bank = Tenet(runtime), FakeBank(runtime, red=MIDDLE, green=MIDDLE)
+    many = [*pictures(), *pictures()]
+    together = model.detect(many, bank, size=1500, batch=8)
+    assert sum(number for number, _ in counts) == len(many)
+    assert all(number == 1 or pixels <= WORKING_PIXELS for number, pixels in counts)
+    assert max(number for number, _ in counts) > 1
+    for one, found in zip(many, together, strict=True):
+        same(found, model.detect(one, bank, size=1500))
+    counts.clear()
+    model.detect(many[:8], bank, size=480, batch=8)
+    assert [number for number, _ in counts] == [8]
