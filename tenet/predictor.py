@@ -126,7 +126,8 @@ class Tenet:
                    a folder → FolderDetections, a mapping path → Detections with `.failed` beside it
         threshold  least score of what is returned; the model's own by default
         classes    only these of the bank; labels are their rows, in this order
-        size       auto: from the sizes of the shots; thorough: twice, a little smaller and a little larger;
+        size       auto: from the sizes of the shots, and again where things are of another size; once:
+                   without the latter; thorough: everything twice, a little smaller and a little larger;
                    a number: the longer side; original: as it is
         tiles      whether a large picture with small things may be cut into tiles
         limit      detections kept in a picture, the best

@@ -85,7 +85,7 @@ def test_large_things_are_looked_at_from_afar(runtime: NearSighted, bank: FakeBa
     assert 300 <= runtime.sizes[1][0] < 480
 
 
-@pytest.mark.parametrize("size", [480, 1280, "original"])
+@pytest.mark.parametrize("size", [480, 1280, "original", "once"])
 def test_a_size_that_was_asked_for_is_kept(size: Size, runtime: NearSighted, bank: FakeBank) -> None:
     look(runtime, bank, spots(1920, 1440, 40), size=size)
     assert len(runtime.sizes) == 1

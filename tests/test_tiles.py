@@ -117,7 +117,9 @@ def test_thorough_looks_twice_around_the_size_of_auto() -> None:
 
 @pytest.mark.parametrize("size", ["large", 0, -3, 10**6, 3.5, True, None])
 def test_a_size_that_is_none_is_refused(size: object) -> None:
-    with pytest.raises(InputError, match="size: expected 'auto', 'thorough', 'original' or a longer side"):
+    with pytest.raises(
+        InputError, match="size: expected 'auto', 'thorough', 'once', 'original' or a longer side"
+    ):
         plan_views((100, 100), [[SeenSize((5, 5))]], size)  # type: ignore[arg-type]
 
 

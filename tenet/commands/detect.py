@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--size",
         type=working_size,
         default="auto",
-        metavar="auto|thorough|N|original",
+        metavar="auto|thorough|once|N|original",
         help="longer side, in pixels",
     )
     parser.add_argument("--no-tiles", action="store_true", help="never cut a large picture into tiles")
@@ -64,11 +64,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def working_size(text: str) -> int | str:
-    """`auto`, `thorough`, `original`, or a number of pixels."""
-    if text in ("auto", "thorough", "original"):
+    """`auto`, `thorough`, `once`, `original`, or a number of pixels."""
+    if text in ("auto", "thorough", "once", "original"):
         return text
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected auto, thorough, original or a number, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected auto, thorough, once, original or a number, got {text!r}")
     return int(text)
 
 

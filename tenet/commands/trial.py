@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="learn each draw first: its shots alone, or all boxes of their pictures",
     )
     parser.add_argument(
-        "--size", default="auto", help="working size: auto, thorough, original or px (default: auto)"
+        "--size", default="auto", help="working size: auto, thorough, once, original or px (default: auto)"
     )
     parser.add_argument(
         "--wide",
@@ -230,7 +230,8 @@ def _way(args: argparse.Namespace) -> str:
     """What a record calls this way of testing."""
     learned = {"shots": ", fine-tuned on the shots", "pictures": ", fine-tuned on the shots' pictures"}
     wide = f", {args.wide} x {args.wide} pictures in one" if args.wide > 1 else ""
-    return "trial" + (", bare crops" if args.bare else "") + wide + learned.get(args.finetune, "")
+    size = "" if args.size == "auto" else f", size {args.size}"
+    return "trial" + (", bare crops" if args.bare else "") + wide + size + learned.get(args.finetune, "")
 
 
 def _document(model: str, trials: "Sequence[Trial]", sizes: dict[str, int], limit: int) -> dict[str, Any]:

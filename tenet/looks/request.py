@@ -12,7 +12,7 @@ from tenet.errors import InputError, WeightsError
 from tenet.looks.second_look import EVIDENCE, MOST_LOOKS, Looks, found_shift
 from tenet.looks.sizes import SeenSize, seen_well
 from tenet.looks.usual_size import usual_size
-from tenet.looks.views import FROM_SHOTS, Size, View, check_size, plan_views
+from tenet.looks.views import LOOKS_AGAIN, Size, View, check_size, plan_views
 from tenet.runtime.protocol import Runtime
 from tenet.structures import ClassFeatures, FloatArray
 
@@ -72,7 +72,7 @@ class Request:
 
     def again(self, looks: Looks) -> list[View]:
         """How to look at a picture once more, if what was found so far calls for another size."""
-        if self._size not in FROM_SHOTS or len(looks.shifts) == MOST_LOOKS:
+        if self._size not in LOOKS_AGAIN or len(looks.shifts) == MOST_LOOKS:
             return []
         found = looks.in_picture()
         if not len(found) or self._runtime.calibrate(found.scores).max() < EVIDENCE:

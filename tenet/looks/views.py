@@ -40,9 +40,9 @@ LEAST_SIZE, MOST_SIZE = 64, 2048
 """Limits of a longer side that the user asks for."""
 THOROUGH = (0.8, 1.25)
 """`thorough` looks twice, at the working size of `auto` times each of these."""
-FROM_SHOTS = ("auto", "thorough")
-"""Sizes that follow those of the shots."""
-WORDS = (*FROM_SHOTS, "original")
+LOOKS_AGAIN = ("auto", "thorough")
+"""Sizes that what is found may change (`tenet.looks.second_look`); `once` is `auto` without that."""
+WORDS = (*LOOKS_AGAIN, "once", "original")
 
 JUDGED = ("boxes", "scores", "labels")
 Judge = Callable[[FloatArray, FloatArray, NDArray[np.int64]], FloatArray]

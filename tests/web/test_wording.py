@@ -21,7 +21,8 @@ FORM, JSON = "multipart/form-data", "application/json"
         (
             {"url": "/v1/detect", "files": {"pictures": file()}, "data": {"size": "huge"}},
             422,
-            "size: expected text like ^(auto|thorough|original|[0-9]{2,4})$, got 'huge'; see /openapi.json",
+            "size: expected text like ^(auto|thorough|once|original|[0-9]{2,4})$, got 'huge'; "
+            "see /openapi.json",
         ),
         (
             {"url": "/v1/detect", "files": {"pictures": file()}, "data": {"limit": "many"}},

@@ -32,8 +32,8 @@ Threshold = Annotated[float | None, Form(ge=0, le=1, description="least score; w
 Size = Annotated[
     str,
     Form(
-        pattern=r"^(auto|thorough|original|[0-9]{2,4})$",
-        description="auto, thorough, original, or the longer side in pixels",
+        pattern=r"^(auto|thorough|once|original|[0-9]{2,4})$",
+        description="auto, thorough, once, original, or the longer side in pixels",
     ),
 ]
 Tiles = Annotated[bool, Form(description="whether a large picture with small things may be cut into tiles")]
