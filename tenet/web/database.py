@@ -6,6 +6,8 @@ for each other and never fail half-way.
 """
 
 import logging
+import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +24,8 @@ from tenet.web.tables import SCHEMA, facts, metadata
 
 BUSY_SECONDS = 20
 """How long a writer waits for another one."""
+RETRY_SECONDS = 0.02
+"""How soon it tries again, where SQLite does not wait by itself."""
 CONNECT_SECONDS = 5
 """How long a connection to PostgreSQL may take to come about."""
 AWAY_SECONDS = 5
@@ -132,8 +136,22 @@ def _engine(url: URL) -> Engine:
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
     # The driver shall begin no transaction by itself: `_begin_sqlite` does, of the kind that is needed.
     connection.isolation_level = None
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+    _use_write_ahead_log(connection)
+    for pragma in ("synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _use_write_ahead_log(connection: Any) -> None:
+    """SQLite does not wait by itself where two connections change a new file's journal at the same moment."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL").close()
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(RETRY_SECONDS)
 
 
 def _begin_sqlite(connection: Connection) -> None:
