@@ -77,12 +77,16 @@ def test_shots_are_added_renamed_and_removed(page: Any, pictures: dict[str, Path
     teach(page, pictures["teach"], "brick")
     page.set_input_files("#teach-files", str(pictures["query"]))
     opened(page)
-    for _ in range(50):  # the editor still shows the picture before for a moment, and then begins anew
+    steady = 0
+    for _ in range(100):  # the editor still shows the picture before for a moment, and then begins anew
         page.wait_for_timeout(200)
         page.fill("#editor-name", "brick")
         if not page.is_checked("#editor-whole"):
             page.locator("label.switch:has(#editor-whole)").click()
+            steady = 0
         elif page.is_enabled("#editor-add"):
+            steady += 1
+        if steady == 8:
             break
     page.click("#editor-add")
     until(page, "document.querySelectorAll('.class .shot').length === 2")
