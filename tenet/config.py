@@ -4,60 +4,14 @@ Defaults are the paper's own configuration for PASCAL VOC. `tenet.presets` names
 paper's ablation rows, the ancestors, and the configurations for a CPU.
 """
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
-from typing import get_args, get_origin, get_type_hints
+from dataclasses import dataclass, field
 
+from tenet.config_checks import at_least, between, check_types, one_of
 from tenet.errors import ConfigError
 
 ENCODERS = ("resnet50", "resnet101", "swin_b_7", "swin_b_12", "lite0", "lite1", "lite2", "tiny")
 ORDERS = ("first", "high", "both")
 """Which descriptors a head compares: FO ("r = 1"), HO ("r = 2,3,4"), or both."""
-
-
-def _one_of(name: str, value: object, allowed: Sequence[object]) -> None:
-    if value not in allowed:
-        raise ConfigError(f"{name}: expected one of {', '.join(map(str, allowed))}; got {value!r}")
-
-
-def _check_types(part: object) -> None:
-    """Refuse a value whose type is not its field's; whole numbers may stand for others."""
-    assert is_dataclass(part)
-    hints = get_type_hints(type(part))
-    for item in fields(part):
-        value = getattr(part, item.name)
-        if not _fits(value, hints[item.name]):
-            wanted = getattr(hints[item.name], "__name__", None) or str(hints[item.name])
-            wanted = str(hints[item.name]) if get_args(hints[item.name]) else wanted
-            raise ConfigError(f"{item.name}: expected {wanted}, got {value!r}")
-
-
-def _fits(value: object, hint: object) -> bool:
-    if get_origin(hint) is tuple:
-        inner = get_args(hint)
-        if not isinstance(value, tuple):
-            return False
-        if inner[-1] is Ellipsis:
-            return all(_fits(one, inner[0]) for one in value)
-        return len(value) == len(inner) and all(_fits(a, b) for a, b in zip(value, inner, strict=True))
-    if get_args(hint):  # a union
-        return any(_fits(value, one) for one in get_args(hint))
-    if isinstance(value, bool):
-        return hint is bool
-    if hint is float:
-        return isinstance(value, (int, float)) and math.isfinite(value)
-    return isinstance(value, hint) if isinstance(hint, type) else True
-
-
-def _between(name: str, value: float, least: float, most: float) -> None:
-    if not least <= value <= most:
-        raise ConfigError(f"{name}: expected a number from {least} to {most}, got {value!r}")
-
-
-def _at_least(name: str, value: float, least: float) -> None:
-    if not value >= least:
-        raise ConfigError(f"{name}: expected at least {least}, got {value!r}")
 
 
 @dataclass(frozen=True)
@@ -77,7 +31,7 @@ class HOPConfig:
     """How odd orders read η: `floor3` is Algorithm 1 (7 acts as 3), `exact` takes any odd η."""
 
     def __post_init__(self) -> None:
-        _check_types(self)
+        check_types(self)
         if not self.orders or min(self.orders) < 1:
             raise ConfigError(
                 f"hop.orders: expected orders of at least 1, such as (2, 3, 4); got {self.orders}"
@@ -86,7 +40,7 @@ class HOPConfig:
             raise ConfigError(
                 f"hop.split: expected one positive part for each order of {self.orders}, got {self.split}"
             )
-        _one_of("hop.odd_power", self.odd_power, ("floor3", "exact"))
+        one_of("hop.odd_power", self.odd_power, ("floor3", "exact"))
         for name in ("eta", "eta_prime"):
             if len(self.per_order(name)) != len(self.orders):
                 raise ConfigError(
@@ -94,13 +48,13 @@ class HOPConfig:
                     f"got {getattr(self, name)}"
                 )
         for order, eta in zip(self.orders, self.per_order("eta"), strict=True):
-            _at_least("hop.eta", eta, 1)
+            at_least("hop.eta", eta, 1)
             if self.odd_power == "exact" and order % 2 and order > 1 and eta % 2 == 0:
                 raise ConfigError(
                     f"hop.eta: order {order} has no even power with odd_power = exact, got {eta}"
                 )
         for value in self.per_order("eta_prime"):
-            _at_least("hop.eta_prime", value, 1e-6)
+            at_least("hop.eta_prime", value, 1e-6)
 
     def per_order(self, name: str) -> tuple:
         """`eta` or `eta_prime` spelled out, one for each order."""
@@ -126,13 +80,13 @@ class AttentionConfig:
     """Dropout in a block's MLP."""
 
     def __post_init__(self) -> None:
-        _check_types(self)
-        _one_of("attention.kind", self.kind, ("rbf", "softmax"))
-        _at_least("attention.sigma", self.sigma, 1e-3)
-        _at_least("attention.heads", self.heads, 1)
-        _at_least("attention.blocks", self.blocks, 1)
-        _at_least("attention.mlp_ratio", self.mlp_ratio, 0)
-        _between("attention.dropout", self.dropout, 0, 0.99)
+        check_types(self)
+        one_of("attention.kind", self.kind, ("rbf", "softmax"))
+        at_least("attention.sigma", self.sigma, 1e-3)
+        at_least("attention.heads", self.heads, 1)
+        at_least("attention.blocks", self.blocks, 1)
+        at_least("attention.mlp_ratio", self.mlp_ratio, 0)
+        between("attention.dropout", self.dropout, 0, 0.99)
 
 
 @dataclass(frozen=True)
@@ -158,13 +112,13 @@ class EncoderConfig:
     """Without `frozen`: the stem and this many stages stay as they are. BatchNorm always does."""
 
     def __post_init__(self) -> None:
-        _check_types(self)
-        _one_of("encoder.name", self.name, ENCODERS)
-        _one_of("encoder.regions", self.regions, ("per_region", "shared"))
+        check_types(self)
+        one_of("encoder.name", self.name, ENCODERS)
+        one_of("encoder.regions", self.regions, ("per_region", "shared"))
         if self.channels and self.channels < 8:
             raise ConfigError(f"encoder.channels: expected 0 or at least 8, got {self.channels}")
-        _at_least("encoder.frozen_stages", self.frozen_stages, 0)
-        _between("encoder.region_size", self.region_size, 2, 14)
+        at_least("encoder.frozen_stages", self.frozen_stages, 0)
+        between("encoder.region_size", self.region_size, 2, 14)
 
 
 @dataclass(frozen=True)
@@ -223,10 +177,10 @@ class RPNConfig:
     """Add the closed-form objectness of the shots to the logit (`tenet.models.objectness`)."""
 
     def __post_init__(self) -> None:
-        _check_types(self)
-        _one_of("rpn.conditioning", self.conditioning, ("attention", "depthwise", "none"))
-        _one_of("rpn.conv", self.conv, ("after", "before"))
-        _one_of("rpn.loss", self.loss, ("sampled", "focal"))
+        check_types(self)
+        one_of("rpn.conditioning", self.conditioning, ("attention", "depthwise", "none"))
+        one_of("rpn.conv", self.conv, ("after", "before"))
+        one_of("rpn.loss", self.loss, ("sampled", "focal"))
         for name in ("anchor_sizes", "anchor_ratios"):
             if not getattr(self, name) or min(getattr(self, name)) <= 0:
                 raise ConfigError(
@@ -235,9 +189,9 @@ class RPNConfig:
         if not 0 <= self.iou[0] <= self.iou[1] <= 1:
             raise ConfigError(f"rpn.iou: expected 0 <= negative <= positive <= 1, got {self.iou}")
         for name in ("pre_nms", "post_nms"):
-            _at_least(f"rpn.{name}", min(getattr(self, name)), 1)
+            at_least(f"rpn.{name}", min(getattr(self, name)), 1)
         for name, least in (("channels", 0), ("judged", 0), ("batch", 1), ("min_size", 0), ("crowd", 0)):
-            _at_least(f"rpn.{name}", getattr(self, name), least)
+            at_least(f"rpn.{name}", getattr(self, name), least)
         if self.common and (
             self.conv != "before" or self.anchor_ratios != (1.0,) or len(self.anchor_sizes) != 1
         ):
@@ -245,8 +199,8 @@ class RPNConfig:
                 "rpn.common reads one box on a cell before its classes: expected conv = before, one anchor "
                 f"size and the ratio 1, got {self.conv}, {self.anchor_sizes} and {self.anchor_ratios}"
             )
-        _between("rpn.nms", self.nms, 0, 1)
-        _between("rpn.positive_share", self.positive_share, 0, 1)
+        between("rpn.nms", self.nms, 0, 1)
+        between("rpn.positive_share", self.positive_share, 0, 1)
 
 
 @dataclass(frozen=True)
@@ -271,10 +225,10 @@ class BoxQualityConfig:
     """Width of the two fully connected layers."""
 
     def __post_init__(self) -> None:
-        _check_types(self)
-        _at_least("box_quality.passes", self.passes, 1)
-        _at_least("box_quality.jittered", self.jittered, 0)
-        _at_least("box_quality.context", self.context, 1.0)
+        check_types(self)
+        at_least("box_quality.passes", self.passes, 1)
+        at_least("box_quality.jittered", self.jittered, 0)
+        at_least("box_quality.context", self.context, 1.0)
 
 
 @dataclass(frozen=True)
@@ -338,24 +292,24 @@ class HeadConfig:
     hardest are taken."""
 
     def __post_init__(self) -> None:
-        _check_types(self)
-        _one_of("head.kind", self.kind, ("transformer", "multi_relation", "none"))
-        _one_of("head.regions", self.regions, ("per_class", "union"))
-        _one_of("head.spatial_size", self.spatial_size, (7, 5, 3, 1))
+        check_types(self)
+        one_of("head.kind", self.kind, ("transformer", "multi_relation", "none"))
+        one_of("head.regions", self.regions, ("per_class", "union"))
+        one_of("head.spatial_size", self.spatial_size, (7, 5, 3, 1))
         if self.kind == "transformer" and not (self.z_shot or self.spatial_hop):
             raise ConfigError(
                 "head: expected z_shot, spatial_hop or both; to do without, set head.kind = none"
             )
-        _one_of("head.z_shot_orders", self.z_shot_orders, ORDERS)
-        _one_of("head.spatial_orders", self.spatial_orders, ORDERS)
+        one_of("head.z_shot_orders", self.z_shot_orders, ORDERS)
+        one_of("head.spatial_orders", self.spatial_orders, ORDERS)
         if self.kind == "multi_relation" and self.spatial_orders == "high":
             raise ConfigError(
                 "head.spatial_orders: multi_relation always has the first order; set first or both"
             )
         if self.kind == "none" and not self.cosine_prior:
             raise ConfigError("head.kind = none leaves nothing to score with; set head.cosine_prior = true")
-        _between("head.relation_weight", self.relation_weight, 0, 1)
-        _between("head.in_place", self.in_place, 0, 1)
+        between("head.relation_weight", self.relation_weight, 0, 1)
+        between("head.in_place", self.in_place, 0, 1)
         if self.earlier_maps and not self.in_place:
             raise ConfigError("head.earlier_maps is a part of the comparison in place; set head.in_place too")
         if self.competing and self.regions != "union":
@@ -366,13 +320,13 @@ class HeadConfig:
             raise ConfigError(
                 "head.hop.orders starts at 2; order 1 of the head is head.spatial_orders = first"
             )
-        _at_least("head.rois", self.rois, 1)
-        _at_least("head.described", self.described, 0)
-        _between("head.foreground_share", self.foreground_share, 0, 1)
-        _between("head.foreground_iou", self.foreground_iou, 0, 1)
-        _at_least("head.hard_ratio", min(self.hard_ratio), 0)
+        at_least("head.rois", self.rois, 1)
+        at_least("head.described", self.described, 0)
+        between("head.foreground_share", self.foreground_share, 0, 1)
+        between("head.foreground_iou", self.foreground_iou, 0, 1)
+        at_least("head.hard_ratio", min(self.hard_ratio), 0)
         for name in ("objectness_power", "quality_power"):
-            _at_least(f"head.{name}", getattr(self, name), 0)
+            at_least(f"head.{name}", getattr(self, name), 0)
 
 
 @dataclass(frozen=True)
@@ -397,9 +351,9 @@ class ModelConfig:
     """Detections kept in a picture."""
 
     def __post_init__(self) -> None:
-        _check_types(self)
-        _at_least("query_size", min(self.query_size), 32)
-        _at_least("support_size", self.support_size, 32)
-        _at_least("max_detections", self.max_detections, 1)
-        _between("nms", self.nms, 0, 1)
-        _between("score_threshold", self.score_threshold, 0, 1)
+        check_types(self)
+        at_least("query_size", min(self.query_size), 32)
+        at_least("support_size", self.support_size, 32)
+        at_least("max_detections", self.max_detections, 1)
+        between("nms", self.nms, 0, 1)
+        between("score_threshold", self.score_threshold, 0, 1)

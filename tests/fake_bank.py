@@ -1,5 +1,7 @@
 """A bank without files, scenes of coloured things, and a runtime that finds each piece of a colour."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from fake_runtime import FakeRuntime
 from numpy.typing import NDArray
@@ -32,7 +34,7 @@ class FakeBank:
 class PiecesRuntime(FakeRuntime):
     """Finds every connected piece of a class's colour; the score grows with the share of its box it fills."""
 
-    def _match(self, image: Picture, classes: list[ClassFeatures]) -> Detections:  # type: ignore[override]
+    def _match(self, image: Picture, classes: Sequence[ClassFeatures]) -> Detections:
         boxes, scores, labels = [], [], []
         for label, features in enumerate(classes):
             near = np.abs(image - features.raw[0]).max(-1) < 90

@@ -1,5 +1,7 @@
 """A picture is looked at again where its things are of another size than the shots', and only there."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from fake_bank import FakeBank, PiecesRuntime, scene
@@ -30,7 +32,7 @@ class NearSighted(PiecesRuntime):
         super().__init__()
         self.sizes: list[tuple[int, int]] = []
 
-    def _match(self, image: Picture, classes: list[ClassFeatures]) -> Detections:  # type: ignore[override]
+    def _match(self, image: Picture, classes: Sequence[ClassFeatures]) -> Detections:
         self.sizes.append((image.shape[1], image.shape[0]))
         found = super()._match(image, classes)
         sides = (found.boxes[:, 2:] - found.boxes[:, :2]).max(1, initial=0)
@@ -96,10 +98,12 @@ def test_thorough_looks_again_at_both_of_its_sizes(runtime: NearSighted, bank: F
     assert len(runtime.sizes) == 4
 
 
-def test_where_nothing_is_found_nothing_is_looked_for_again(runtime: NearSighted, bank: FakeBank) -> None:
+def test_where_nothing_is_found_nothing_is_looked_for_again(
+    runtime: NearSighted, bank: FakeBank, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert len(look(runtime, bank, scene(1920, 1440))) == 0
     assert len(runtime.sizes) == 1
-    runtime.calibrate = lambda scores: scores * np.float32(0.2)  # type: ignore[method-assign]
+    monkeypatch.setattr(runtime, "calibrate", lambda scores: scores * np.float32(0.2))
     look(runtime, bank, spots(1920, 1440, 40))
     assert len(runtime.sizes) == 1
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tenet.demo.poster import Result
 
 TITLE = "A few examples shown, nothing trained: what {} finds"
+HARD_TITLE = "Where it ends: what {} finds"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         scenes = hard_scenes(Path(folder)) if args.hard else SCENES
         results = [_play(model, scene, args.threshold) for scene in scenes]
         _print_table(results)
-        title = "Where it ends: what {} finds" if args.hard else TITLE
+        title = HARD_TITLE if args.hard else TITLE
         _write(results, title.format(model.runtime.name), args.out, 3 if args.hard else 2)
     print(f"\npicture: {args.out}, {perf_counter() - start:.0f} s")
     return 0

@@ -65,10 +65,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def working_size(text: str) -> int | str:
     """`auto`, `thorough`, `once`, `original`, or a number of pixels."""
-    if text in ("auto", "thorough", "once", "original"):
+    from tenet.looks.views import WORDS
+
+    if text in WORDS:
         return text
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected auto, thorough, once, original or a number, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected {', '.join(WORDS)} or a number, got {text!r}")
     return int(text)
 
 
