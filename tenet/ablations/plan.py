@@ -172,3 +172,18 @@ def finished(run: Run, results: Path) -> Record | None:
         f"{path}: expected a record of this ablation's settings, but {found[0]}{more}; give another --out, "
         "or the settings of that one"
     )
+
+
+def measured_elsewhere(run: Run, results: Path) -> Record | None:
+    """The same run in another table of this folder, as this table's own: the base is a row of every table,
+    and one training of it is enough."""
+    for path in sorted(results.glob(f"*/*_seed{run.seed}.json")):
+        record = read_record(path)
+        if record.kind == "ablation" and record.config.get("key") == run.key:
+            return replace(
+                record,
+                model={**record.model, "name": run.variant},
+                config=run.config(),
+                notes={**record.notes, "measured_as": f"{path.parent.name}/{path.name}"},
+            )
+    return None

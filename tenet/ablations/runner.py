@@ -1,4 +1,5 @@
-"""All runs of an ablation, one after the other; those that have a record are not made again.
+"""All runs of an ablation, one after the other; those that have a record, in this table or as a row
+of another in the same folder, are not made again.
 
 Several processes may work on one ablation: each takes a run that no other has.
 """
@@ -7,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tenet.ablations.measure import Ground, Places, Progress, measure, tidy
-from tenet.ablations.plan import Run, finished
+from tenet.ablations.plan import Run, finished, measured_elsewhere
 from tenet.engine.locks import claimed
 from tenet.records.record import Record, write_record
 
@@ -34,7 +35,8 @@ def run_all(
         with claimed(lock) as mine:
             record = finished(run, results)  # what another process made in the meantime counts
             if record is None and mine:
-                record = measure(run, ground, places, command, progress)
+                record = measured_elsewhere(run, results)
+                record = record or measure(run, ground, places, command, progress)
                 write_record(run.path(results), record)
             if record is not None and mine:
                 tidy(run, places)

@@ -157,6 +157,32 @@ def test_what_is_there_is_not_made_again(words: list[str], monkeypatch: pytest.M
     } == before | {"attention_kind/table.md": b"", "attention_kind/figure.png": b""}
 
 
+def test_the_base_is_trained_once_for_all_tables(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row of one table that is one of another too, on the same ground, is the same record there."""
+    assert main([*words, "--variants", "rbf"]) == 0
+
+    def refused(*_: Any) -> Any:
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(measuring, "meta_train", refused)
+    ancestors = ["ablate", "ancestors", *words[2:], "--variants", "tenet"]
+    assert main(ancestors) == 0
+    for seed in (0, 1):
+        first = read_record(Path(f"results/attention_kind/rbf_seed{seed}.json"))
+        again = read_record(Path(f"results/ancestors/tenet_seed{seed}.json"))
+        assert (again.figures, again.command, again.time, again.made_by) == (
+            first.figures,
+            first.command,
+            first.time,
+            first.made_by,
+        )
+        assert again.notes["measured_as"] == f"attention_kind/rbf_seed{seed}.json"
+        assert (again.config["ablation"], again.model["name"]) == ("ancestors", "tenet")
+    heads = ["ablate", "table3b_heads", *words[2:], "--variants", "both"]
+    with pytest.raises(AssertionError, match="trained again"):
+        main([*heads, "--iterations", "5"])
+
+
 def test_another_budget_is_refused_before_a_step(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
