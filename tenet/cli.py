@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "classes": ("tenet.commands.classes", "list the classes of a bank; remove, rename, merge, rebuild"),
     "data": ("tenet.commands.data", "check, repair, convert, split and make sets of annotated pictures"),
     "demo": ("tenet.commands.demo", "see the detector at work on a photograph"),
+    "descriptors": ("tenet.commands.descriptors", "what descriptors tell apart before anything is trained"),
     "detect": ("tenet.commands.detect", "find the classes of a bank in pictures, folders and videos"),
     "evaluate": ("tenet.commands.evaluate", "measure a detector: shots × seeds, base and novel"),
     "explain": ("tenet.commands.explain", "show why something was found in a picture"),

@@ -31,8 +31,8 @@ def build_detector(config: ModelConfig) -> TENET:
     parts = Parts(
         encoder=encoder,
         neck=neck,
-        rpn_hop=_hop(d, config.rpn.hop),
-        head_hop=_hop(d, config.head.hop),
+        rpn_hop=build_hop(d, config.rpn.hop),
+        head_hop=build_hop(d, config.head.hop),
         rpn=_rpn(config, d, neck),
         box_quality=_box_quality(config, d, neck),
         relation_head=_relation_head(config, d),
@@ -66,7 +66,8 @@ def _load_weights(backbone: Backbone, weights: str) -> None:
     backbone.load(weights)
 
 
-def _hop(d: int, config: HOPConfig) -> HOP:
+def build_hop(d: int, config: HOPConfig) -> HOP:
+    """HOP of d channels."""
     return HOP(
         d,
         config.orders,

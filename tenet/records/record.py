@@ -1,6 +1,6 @@
 """A record: what was measured, of what, by which command, at which commit. One JSON file each.
 
-    format, kind   tenet-record-1; ablation, evaluation or trial
+    format, kind   tenet-record-1; ablation, descriptors, evaluation or trial
     command, time  the command line, and when it ended (UTC)
     made_by        version of the package, commit and whether files differed from it, python, torch, numpy
     seconds        how long it took
@@ -26,7 +26,7 @@ from tenet.errors import DataError
 from tenet.version import __version__
 
 FORMAT = "tenet-record-1"
-KINDS = ("ablation", "evaluation", "trial")
+KINDS = ("ablation", "descriptors", "evaluation", "trial")
 Values = Mapping[str, float | None]
 
 

@@ -169,10 +169,14 @@ class EfficientNetLite(Backbone):
 
     def classify(self, images: Tensor) -> Tensor:
         """ImageNet logits (E, 1000) of normalised pictures, by the network as it was trained."""
-        x = self._run(self.to_c4(images)[1], self.stage_ends[4], len(self._blocks))
-        x = F.relu6(conv_norm(x, self._conv_head, self._bn1, 1)).mean((2, 3))
-        logits: Tensor = self._fc(x)
+        logits: Tensor = self._fc(self.activations(images).mean((2, 3)))
         return logits
+
+    def activations(self, images: Tensor) -> Tensor:
+        """The last map (E, 1280, H/32, W/32) of normalised pictures, after ReLU, by the network as it was
+        trained."""
+        x = self._run(self.to_c4(images)[1], self.stage_ends[4], len(self._blocks))
+        return F.relu6(conv_norm(x, self._conv_head, self._bn1, 1))
 
     def freeze(self, stages: int | None) -> None:
         super().freeze(stages)
