@@ -157,7 +157,8 @@ def test_labels_are_right_when_classes_have_different_sizes() -> None:
 
 def test_small_things_in_a_large_picture_are_found_in_tiles() -> None:
     runtime = PiecesRuntime()
-    bank = FakeBank(runtime, red=SeenSize((24, 24)), blue=SeenSize((20, 20)))
+    size = (2200, 1300)
+    bank = FakeBank(runtime, red=SeenSize((24, 24), size), blue=SeenSize((20, 20), size))
     rng = np.random.default_rng(0)
     corners = [
         (x + int(rng.integers(0, 60)), y + int(rng.integers(0, 60)))
@@ -169,7 +170,7 @@ def test_small_things_in_a_large_picture_are_found_in_tiles() -> None:
         for (x, y), name in zip(corners, ["red", "blue", "red"] * 99, strict=False)
     ]
     large = ("red", (2110, 700, 2190, 1290))
-    picture = scene(2200, 1300, *things, large)
+    picture = scene(*size, *things, large)
     found = Tenet(runtime).detect(picture, bank)
     assert runtime.encoded_images > 4
     assert len(found) == len(things) + 1  # each once, and the one that is larger than any overlap

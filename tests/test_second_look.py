@@ -1,6 +1,7 @@
 """A picture is looked at again where its things are of another size than the shots', and only there."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pytest
@@ -98,14 +99,21 @@ def test_thorough_looks_again_at_both_of_its_sizes(runtime: NearSighted, bank: F
     assert len(runtime.sizes) == 4
 
 
-def test_where_nothing_is_found_nothing_is_looked_for_again(
-    runtime: NearSighted, bank: FakeBank, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_nothing_is_found_nothing_is_looked_for_again(runtime: NearSighted, bank: FakeBank) -> None:
     assert len(look(runtime, bank, scene(1920, 1440))) == 0
     assert len(runtime.sizes) == 1
-    monkeypatch.setattr(runtime, "calibrate", lambda scores: scores * np.float32(0.2))
-    look(runtime, bank, spots(1920, 1440, 40))
-    assert len(runtime.sizes) == 1
+
+
+def test_a_calibration_changes_nothing_of_what_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trial that calibrates sees what users will see."""
+    seen = []
+    for factor in (0.1, 1.0):
+        runtime = NearSighted()
+        monkeypatch.setattr(runtime, "calibrate", partial(np.multiply, np.float32(factor)))
+        look(runtime, FakeBank(runtime, red=SHOT), spots(1920, 1440, 128))
+        seen.append(runtime.sizes)
+    assert seen[0] == seen[1]
+    assert len(seen[0]) == 2
 
 
 def test_tiles_are_not_looked_at_again(runtime: NearSighted) -> None:
@@ -117,6 +125,33 @@ def test_tiles_are_not_looked_at_again(runtime: NearSighted) -> None:
     # A class in tiles does not keep the others from a closer look.
     assert len(look(runtime, FakeBank(runtime, red=SHOT, green=dust), spots(1920, 1440, 128))) == 4
     assert len(runtime.sizes) == tiles + 2
+
+
+def test_tiles_that_bare_crops_call_for_follow_a_look_that_finds_nothing(runtime: NearSighted) -> None:
+    """A crop of 40 px may be one of another camera: a large thing in the whole picture proves it."""
+    bare = FakeBank(runtime, red=SeenSize((40, 40)))
+    assert len(look(runtime, bare, spots(3000, 2000, 300, 3))) == 3
+    assert runtime.sizes == [(960, 640)]
+    assert len(look(runtime, bare, spots(3000, 2000, 91, 4))) == 4
+    assert len(runtime.sizes) > 4
+    look(runtime, bare, scene(3000, 2000))
+    guessed = len(runtime.sizes)
+    look(runtime, bare, scene(3000, 2000), size="once")
+    assert 4 < guessed < len(runtime.sizes), "a guess has fewer tiles, and `once` all of them at once"
+    look(runtime, bare, spots(3000, 2000, 300, 3), size="once")
+    assert len(runtime.sizes) > guessed
+    known = FakeBank(runtime, red=SeenSize((40, 40), (3000, 2000)))
+    look(runtime, known, spots(3000, 2000, 300, 3))
+    assert len(runtime.sizes) > guessed, "what is known needs no proof"
+
+
+def test_guessed_tiles_of_one_class_leave_the_others_their_looks(runtime: NearSighted) -> None:
+    near = SeenSize((500, 500), (3000, 2000))
+    both = FakeBank(runtime, red=near, blue=SeenSize((40, 40)))
+    picture = scene(3000, 2000, ("red", (100, 100, 700, 700)), ("blue", (1500, 900, 1591, 991)))
+    found = look(runtime, both, picture)
+    assert sorted(found.names) == ["blue", "red"]
+    assert len(runtime.sizes) > 4
 
 
 def test_every_group_of_classes_is_looked_for_again() -> None:

@@ -12,7 +12,7 @@ from tenet.errors import InputError, WeightsError
 from tenet.looks.second_look import EVIDENCE, MOST_LOOKS, Looks, found_shift
 from tenet.looks.sizes import SeenSize, seen_well
 from tenet.looks.usual_size import usual_size
-from tenet.looks.views import LOOKS_AGAIN, Size, View, check_size, plan_views
+from tenet.looks.views import LOOKS_AGAIN, Size, View, check_size, plan_views, tiles_after
 from tenet.runtime.protocol import Runtime
 from tenet.structures import ClassFeatures, FloatArray
 
@@ -71,11 +71,13 @@ class Request:
         return self._views[width, height]
 
     def again(self, looks: Looks) -> list[View]:
-        """How to look at a picture once more, if what was found so far calls for another size."""
+        """How to look at a picture once more, if what was found so far calls for tiles or another size."""
+        if looks.unproven:
+            return [part for view in looks.unproven for part in tiles_after(view, looks.picture, self._seen)]
         if self._size not in LOOKS_AGAIN or len(looks.shifts) == MOST_LOOKS:
             return []
         found = looks.in_picture()
-        if not len(found) or self._runtime.calibrate(found.scores).max() < EVIDENCE:
+        if found.scores.max(initial=0) < EVIDENCE:
             return []
         sides = np.array([seen_well(looks.picture, seen) for seen in self._seen])[found.labels]
         return looks.again(found_shift(found.boxes, found.scores, sides[:, 0], sides[:, 1]))

@@ -9,7 +9,8 @@ than that, in a close-up larger; what the first look finds tells by how much:
 summed over the boxes of all classes, because it is the camera that is nearer or farther. If no look was made
 for such a size, the picture is looked at again, scaled by e^−shift, so that things are as large as the
 shots were; and once more, if that shows still smaller ones. All looks count. Classes that are looked for in
-tiles are not looked for again.
+tiles are not looked for again; where bare crops alone call for tiles, they are cut after a first look at the
+whole picture, if it shows nothing larger.
 """
 
 import math
@@ -21,14 +22,16 @@ from numpy.typing import NDArray
 
 from tenet.looks.merging import join
 from tenet.looks.sizes import scaled_to
+from tenet.looks.tiles import TOO_SMALL
 from tenet.looks.usual_size import best_shift
 from tenet.looks.views import View, at_least
 from tenet.structures import Detections, FloatArray
 
 MOST_LOOKS = 3
 """Looks at a picture, the first one among them."""
-EVIDENCE = 0.2
-"""Least calibrated score of a picture's best box: where nothing is found, nothing tells a size."""
+EVIDENCE, PROOF = 0.2, 0.28
+"""Least raw score of a picture's best box: where nothing is found, nothing tells a size; and of a box that
+proves a guessed size wrong. Raw, so that a calibration changes nothing of what is looked at."""
 FACTOR = 1.4
 """From which ratio of sizes on another look is worth its time."""
 LEAST_LONGER, MOST_LONGER = 320, 1920
@@ -56,9 +59,17 @@ class Looks:
         self.found.append(found)
 
     @property
+    def unproven(self) -> list[View]:
+        """Views whose size is a guess of bare crops (`View.guessed`) that they did not prove wrong by a thing
+        large enough for them, and whose tiles were not looked at."""
+        untiled = {view.labels for view in self.repeatable}
+        pairs = zip(self.views, self.found, strict=True)
+        return [v for v, found in pairs if v.guessed and v.labels in untiled and not _shows_large(v, found)]
+
+    @property
     def repeatable(self) -> list[View]:
         """Views of the plan that may be looked at again: of classes that are not looked for in tiles."""
-        tiled = {view.labels for view in self.plan if view.part != (0, 0, *self.picture)}
+        tiled = {view.labels for view in (*self.plan, *self.views) if view.part != (0, 0, *self.picture)}
         return [view for view in self.plan if view.labels not in tiled]
 
     def in_picture(self) -> Detections:
@@ -91,6 +102,13 @@ def found_shift(
     their classes, in pixels of the picture."""
     own = np.sqrt(np.maximum(boxes[:, 2:] - boxes[:, :2], 1e-3).astype(np.float64).prod(1))
     return best_shift(np.log(own / np.clip(own, low, high)), scores, _like)
+
+
+def _shows_large(view: View, found: Detections) -> bool:
+    """Whether a view found, beyond doubt, a thing that is not too small for it."""
+    sides = np.sqrt(np.maximum(found.boxes[:, 2:] - found.boxes[:, :2], 0).prod(1))
+    wanted = np.isin(np.array(view.matched)[found.labels], view.labels)
+    return bool((wanted & (found.scores >= PROOF) & (sides >= TOO_SMALL)).any())
 
 
 def _like(distance: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -47,6 +47,11 @@ class SeenSize:
         return side * max(picture) / max(self.picture)
 
 
+def all_bare(seen: Sequence[SeenSize]) -> bool:
+    """Whether no shot came with its picture, so that what they say of sizes is a guess."""
+    return all(one.picture == (0, 0) for one in seen)
+
+
 def expected_side(picture: tuple[int, int], seen: Sequence[SeenSize]) -> float:
     """The geometric mean of what the shots say, in pixels of the picture."""
     if not seen:

@@ -17,8 +17,8 @@ from PIL import Image
 
 from tenet.errors import InputError
 from tenet.looks.merging import Look, join, merge
-from tenet.looks.sizes import LARGEST, OBJECT, SMALLEST, SeenSize, expected_side, scaled_to
-from tenet.looks.tiles import Tile, needs_tiles, plan_tiles
+from tenet.looks.sizes import LARGEST, OBJECT, SMALLEST, SeenSize, all_bare, expected_side, scaled_to
+from tenet.looks.tiles import IN_GUESSED_TILE, IN_TILE, Tile, needs_tiles, plan_tiles
 from tenet.runtime.protocol import Picture
 from tenet.structures import Detections, FloatArray
 
@@ -61,6 +61,7 @@ class View:
     size     of the working picture that the part is scaled to
     least    boxes with a longer side below this, in pixels of the picture, are left to other views
     inner    which borders of the part (left, top, right, bottom) lie inside the picture
+    guessed  whether bare crops alone say that things are too small for it: tiles follow if none is found
     """
 
     labels: tuple[int, ...]
@@ -69,6 +70,7 @@ class View:
     least: float = 0.0
     inner: tuple[bool, bool, bool, bool] = (False, False, False, False)
     rivals: tuple[int, ...] = ()
+    guessed: bool = False
 
     @property
     def matched(self) -> tuple[int, ...]:
@@ -123,7 +125,9 @@ def plan_views(
 ) -> list[View]:
     """The views of a picture of that size; `seen` holds, for each class, the sizes of its shots.
 
-    A class is looked for in the views of all groups, or in tiles and the whole picture.
+    A class is looked for in the views of all groups, or in tiles and the whole picture. What bare crops say
+    of a size is a guess, which the whole picture may prove wrong: it comes first (`tiles_after`), unless all
+    is to be looked at once.
     """
     check_size(size)
     every = tuple(range(len(seen)))
@@ -140,12 +144,25 @@ def plan_views(
         views += [_whole(picture, labels, longer * factor) for factor in factors]
     sides = {label: expected_side(picture, seen[label]) for label in cut}
     for labels in _groups(sides, ALIKE_TILED, MOST_TILED_GROUPS):
-        views += _tiled(picture, labels, [one for label in labels for one in seen[label]])
+        own = [one for label in labels for one in seen[label]]
+        first, *parts = _tiled(picture, labels, own)
+        if parts and size in LOOKS_AGAIN and all_bare(own):
+            views.append(replace(first, least=0.0, guessed=True))
+        else:
+            views += [first, *parts]
     if len(every) > MOST_RIVALS:
         return views
     # Every class competes in every view anyway: what a view finds of the other groups is kept as well.
     whole = tuple(label for label in every if label not in cut)
     return [_with_rivals(view, every, whole) for view in views]
+
+
+def tiles_after(view: View, picture: tuple[int, int], seen: Sequence[Sequence[SeenSize]]) -> list[View]:
+    """The tiles that follow where a `guessed` view found nothing; coarser ones than those of a size that is
+    known."""
+    own = [one for label in view.labels for one in seen[label]]
+    parts = _tiled(picture, view.labels, own, IN_GUESSED_TILE)[1:]
+    return [replace(part, rivals=view.rivals) for part in parts]
 
 
 def _with_rivals(view: View, every: tuple[int, ...], whole: tuple[int, ...]) -> View:
@@ -210,9 +227,11 @@ def _whole(picture: tuple[int, int], labels: tuple[int, ...], longer: float, lea
     return View(labels, (0, 0, *picture), at_least(scaled_to(picture, longer)), least)
 
 
-def _tiled(picture: tuple[int, int], labels: tuple[int, ...], seen: Sequence[SeenSize]) -> list[View]:
-    """The tiles, and the whole picture for things that no tile has whole."""
-    tiles, overlap = plan_tiles(picture, seen)
+def _tiled(
+    picture: tuple[int, int], labels: tuple[int, ...], seen: Sequence[SeenSize], in_tile: float = IN_TILE
+) -> list[View]:
+    """The whole picture for things that no tile has whole, then the tiles."""
+    tiles, overlap = plan_tiles(picture, seen, in_tile)
     if len(tiles) == 1:
         return [_whole(picture, labels, LARGEST)]
     width, height = picture
