@@ -195,13 +195,20 @@ class ClassBank:
     # ---- files
 
     def save(self, path: Path | str) -> None:
-        """Write the bank in one step; where that fails, a file that was there stays as it was."""
+        """Write the bank in one step; where that fails, a file that was there stays as it was. The file that
+        the bank was loaded from is written only as long as nobody else has changed it."""
         target = Path(path)
         own = self._file if self._file is not None and _same_file(self._file.path, target) else None
-        write_bank(target, self._maker, self._classes, close=own)
+        if own is not None:
+            own.check_unchanged()
+        written = dict(self._classes)
+        write_bank(target, self._maker, written, close=own)
         if own is not None:
             self._file = BankFile(target)
-            self._classes = dict(self._file.classes)
+            with self._lock:  # what another thread changed meanwhile stays changed
+                for name, stored in self._file.classes.items():
+                    if self._classes.get(name) is written[name]:
+                        self._classes[name] = stored
 
     @staticmethod
     def open(path: Path | str) -> "ClassBank":

@@ -14,6 +14,7 @@ from fake_runtime import FakeRuntime
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
+import tenet.bank
 import tenet.banks.bank_file
 from tenet.bank import ClassBank
 from tenet.banks.bank_file import BankFile, Maker, write_bank
@@ -219,6 +220,41 @@ def test_a_file_replaced_behind_our_back(saved: Path) -> None:
     ClassBank(FakeRuntime()).save(saved)
     with pytest.raises(DataError, match="was replaced since it was loaded; load it anew"):
         file.classes["blue"].features()
+
+
+def test_what_another_saved_meanwhile_is_not_lost(saved: Path) -> None:
+    mine, theirs = (ClassBank.load(saved, FakeRuntime()) for _ in range(2))
+    theirs.register("theirs", [(picture("red", seed=7), THING)])
+    theirs.save(saved)
+    mine.register("mine", [(picture("red", seed=8), THING)])
+    with pytest.raises(DataError, match="changed by another since it was loaded") as told:
+        mine.save(saved)
+    assert "\n" not in str(told.value)
+    assert "theirs" in ClassBank.open(saved)
+    mine.save(saved.with_name("b.bank"))
+    again = ClassBank.load(saved, FakeRuntime())
+    again.merge(ClassBank.open(saved.with_name("b.bank")))
+    again.save(saved)
+    again.rename("mine", "ours")
+    again.save(saved)  # what we saved ourselves is no change of another
+    assert {"theirs", "ours"} <= set(ClassBank.open(saved).names)
+
+
+def test_a_class_registered_during_a_save_stays(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bank = ClassBank.load(saved, FakeRuntime())
+    write = tenet.bank.write_bank
+
+    def slow(*args: Any, **named: Any) -> None:
+        write(*args, **named)
+        bank.register("late", [(picture("blue", seed=9), THING)])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tenet.bank, "write_bank", slow)
+        bank.save(saved)
+    assert "late" in bank
+    assert "late" not in ClassBank.open(saved)
+    bank.save(saved)
+    assert "late" in read_everything(saved)
 
 
 def test_features_of_other_shapes_are_not_mixed(tmp_path: Path) -> None:

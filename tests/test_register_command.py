@@ -2,6 +2,8 @@
 
 import json
 from pathlib import Path
+from threading import Event, Thread
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -60,6 +62,34 @@ def test_crops_and_boxes(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     in_python = ClassBank(RecordingRuntime())
     in_python.register("red", ["red0.png", ("red1.png", THING)])
     assert loaded().shots("red") == in_python.shots("red")
+
+
+def test_corners_in_the_place_of_a_width_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["register", "a.bank", "red", "red0.png:100,60,150,110"]) == 1
+    told = capsys.readouterr().err
+    assert "if these are corners, write 100,60,50,50" in told
+    assert told.count("\n") == 1
+    assert not Path("a.bank").exists()
+    assert main(["register", "a.bank", "red", "red0.png:100,60,62,62"]) == 0  # a little outside is cut
+
+
+def test_two_commands_at_once_lose_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second waits until the first has saved, even where there was no bank before."""
+    register = ClassBank.register
+    begun = Event()
+
+    def slow(self: ClassBank, name: str, *args: Any, **named: Any) -> Any:
+        begun.set()
+        sleep(0.3)
+        return register(self, name, *args, **named)
+
+    monkeypatch.setattr(ClassBank, "register", slow)
+    first = Thread(target=main, args=(["register", "a.bank", "red", "red0.png"],))
+    first.start()
+    assert begun.wait(30)
+    assert main(["register", "a.bank", "blue", "blue0.png"]) == 0
+    first.join()
+    assert set(loaded().names) == {"red", "blue"}
 
 
 def test_adding_replacing_and_a_second_class(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

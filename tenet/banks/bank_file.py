@@ -60,6 +60,14 @@ class BankFile:
         with self._lock:
             self._handle = None
 
+    def check_unchanged(self) -> None:
+        """Refuse a file that was written since it was loaded: what others put into it would be lost."""
+        if self.path.is_file() and self._open().metadata() != self._metadata:
+            raise DataError(
+                f"{self.path}: the bank was changed by another since it was loaded; load it anew and repeat "
+                "what you did, or save under another name"
+            )
+
     def _open(self) -> Any:
         try:
             return safe_open(str(self.path), framework="np")

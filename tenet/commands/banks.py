@@ -1,8 +1,13 @@
 """What the commands on banks share: their model, and how a shot is written on the command line."""
 
 import argparse
+import hashlib
 import os
 import shlex
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +18,8 @@ if TYPE_CHECKING:
     from tenet.predictor import Tenet
 
 Box = tuple[float, float, float, float]
+OUTSIDE = 0.1
+"""A box that lies outside its picture by more than this share of its side may have been meant otherwise."""
 
 
 def add_model_argument(parser: argparse.ArgumentParser) -> None:
@@ -39,6 +46,19 @@ def load_to_look(path: Path, name: str | None) -> tuple["Tenet", "ClassBank"]:
     model = load_model(name)
     check_maker(path, opened, model, name)
     return model, ClassBank.load(path, model)
+
+
+@contextmanager
+def changing(path: Path) -> Iterator[None]:
+    """Load, change and save a bank while no other command of this user does, so that none loses what the
+    other put into it."""
+    from tenet.engine.locks import locked
+
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    digest = hashlib.blake2b(str(path.resolve()).encode(), digest_size=12).hexdigest()
+    lock = Path(tempfile.gettempdir()) / f"tenet-{user}-{digest}.lock"
+    with locked(lock, lambda: print(f"{path}: waiting for another command to save it", file=sys.stderr)):
+        yield
 
 
 def check_maker(path: Path, bank: "ClassBank", model: "Tenet", name: str | None) -> None:
@@ -70,3 +90,15 @@ def parse_shot(text: str) -> tuple[Path, Box | None]:
     if not (width > 0 and height > 0):
         raise InputError(f"{text}: expected a box x,y,w,h with w and h above 0, got {tail!r}")
     return Path(path), (x, y, x + width, y + height)
+
+
+def check_inside(text: str, size: tuple[int, int], box: Box) -> None:
+    """Refuse a box (xyxy) that leaves its picture (width, height) and would fit had corners been written."""
+    x1, y1, x2, y2 = box
+    width, height = x2 - x1, y2 - y1
+    outside = max((x2 - size[0]) / width, (y2 - size[1]) / height)
+    if outside > OUTSIDE and x1 < width <= size[0] and y1 < height <= size[1]:
+        raise InputError(
+            f"{text}: expected x,y,w,h inside {size[0]} x {size[1]} px, got a box that ends at {x2:g}, "
+            f"{y2:g}; if these are corners, write {x1:g},{y1:g},{width - x1:g},{height - y1:g}"
+        )

@@ -23,7 +23,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tenet.commands.banks import add_model_argument, check_maker, load_model
+from tenet.commands.banks import add_model_argument, changing, check_maker, load_model
 from tenet.commands.console import emit_json, progress
 from tenet.errors import InputError
 
@@ -48,20 +48,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.shot is not None and args.remove is None:
         raise InputError("--shot: expected --remove NAME with it")
-    bank = _bank(args)
-    changed = args.rebuild
-    if args.remove is not None:
-        bank.remove(args.remove, args.shot)
-        changed = True
-    if args.rename is not None:
-        bank.rename(*args.rename)
-        changed = True
-    if args.merge is not None:
-        for answer in bank.merge(_other(args.merge)).values():
-            print(answer, file=sys.stderr)
-        changed = True
-    if changed:
-        bank.save(args.bank)
+    if args.rebuild or args.remove is not None or args.rename is not None or args.merge is not None:
+        with changing(args.bank):
+            bank = _bank(args)
+            _change(args, bank)
+            bank.save(args.bank)
+    else:
+        bank = _bank(args)
     if args.export_shots is not None:
         _export(bank, args.export_shots)
     listed = _listing(args.bank, bank)
@@ -70,6 +63,16 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         emit_json(listed, args.json)
     return 0
+
+
+def _change(args: argparse.Namespace, bank: "ClassBank") -> None:
+    if args.remove is not None:
+        bank.remove(args.remove, args.shot)
+    if args.rename is not None:
+        bank.rename(*args.rename)
+    if args.merge is not None:
+        for answer in bank.merge(_other(args.merge)).values():
+            print(answer, file=sys.stderr)
 
 
 def _other(path: Path) -> "ClassBank":

@@ -22,7 +22,15 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tenet.commands.banks import add_model_argument, check_maker, load_model, parse_shot
+from tenet.commands.banks import (
+    Box,
+    add_model_argument,
+    changing,
+    check_inside,
+    check_maker,
+    load_model,
+    parse_shot,
+)
 from tenet.commands.console import add_set_arguments, at_least_one, emit_json, names, progress
 from tenet.errors import InputError, TenetError
 
@@ -64,20 +72,26 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("--shots and --classes: expected with --from SET alone")
     check_name(args.name)
     # Before the model is loaded, which takes seconds: what can be said at once.
-    shots = [_existing(*parse_shot(text)) for text in args.shots_given]
-    bank = _bank(args)
-    answer = bank.register(args.name, shots, replace=args.replace)
-    bank.save(args.bank)
+    shots = [_existing(text, *parse_shot(text)) for text in args.shots_given]
+    with changing(args.bank):
+        bank = _bank(args)
+        answer = bank.register(args.name, shots, replace=args.replace)
+        bank.save(args.bank)
     _tell(args, {args.name: answer})
     return 0
 
 
-def _existing(path: Path, box: object) -> object:
+def _existing(text: str, path: Path, box: Box | None) -> object:
     if not os.path.isfile(path):  # and not path.is_file(), which raises for a name that is too long
         folder = os.path.isdir(path)
         found = "got a folder; list its files" if folder else "but there is no such file"
         raise InputError(f"{path}: expected a picture, {found}")
-    return path if box is None else (path, box)
+    if box is None:
+        return path
+    from tenet.data.images import picture_size
+
+    check_inside(text, picture_size(path), box)
+    return path, box
 
 
 def _bank(args: argparse.Namespace) -> "ClassBank":
@@ -108,16 +122,17 @@ def _register_set(args: argparse.Namespace) -> int:
         raise InputError(f"{args.source}: expected boxes to draw shots from, found none; try --min-side 0")
     called = _called(list(wanted))
     records = {record.id: record for record in dataset.records}
-    bank = _bank(args)
     answers, failed = {}, []
-    for name, refs in progress(wanted.items(), len(wanted)):
-        try:
-            shots = [_shot(records[ref.picture], ref.box) for ref in refs]
-            answers[called[name]] = bank.register(called[name], shots, replace=args.replace)
-        except TenetError as error:
-            failed.append(f"{name}: not registered: {error}")
-    if answers:
-        bank.save(args.bank)
+    with changing(args.bank):
+        bank = _bank(args)
+        for name, refs in progress(wanted.items(), len(wanted)):
+            try:
+                shots = [_shot(records[ref.picture], ref.box) for ref in refs]
+                answers[called[name]] = bank.register(called[name], shots, replace=args.replace)
+            except TenetError as error:
+                failed.append(f"{name}: not registered: {error}")
+        if answers:
+            bank.save(args.bank)
     for line in failed:
         print(line, file=sys.stderr)
     _tell(args, answers)

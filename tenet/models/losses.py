@@ -88,7 +88,7 @@ def rpn_loss(
     if output.shared is not None:
         nothing = 0 * output.shared.sum()
     if not rows:
-        return {"rpn_objectness": nothing, "rpn_box": nothing}
+        return {"rpn_objectness": nothing, **({} if output.common is not None else {"rpn_box": nothing})}
     sampled, label = torch.cat(rows), torch.cat(labels)
     logits, deltas = _look_up(output, sampled) if judge is None else judge(sampled)
     if output.common is not None and judge is not None:

@@ -181,6 +181,16 @@ def test_training_steps_lower_the_losses() -> None:
         assert history[-1][name] < 0.8 * history[0][name], name
 
 
+@pytest.mark.parametrize("negative_branch", [True, False])
+def test_the_names_of_losses_do_not_depend_on_what_is_in_a_picture(negative_branch: bool) -> None:
+    config = replace(COMMON, rpn=replace(COMMON.rpn, negative_branch=negative_branch))
+    detector = build_detector(config).train()
+    images, supports = [picture(96, 128)], make_supports([[0], [1, 2]])
+    targets = [make_target([[10, 10, 60, 60]], [0]), make_target([[10, 10, 60, 60]], [-1])]
+    names = [set(detector(images, supports, [target])[1]) for target in targets]
+    assert names[0] == names[1]
+
+
 @pytest.mark.parametrize(
     "wrong", [{"conv": "after"}, {"anchor_ratios": (0.5, 1.0)}, {"anchor_sizes": (2.0, 4.0)}]
 )
