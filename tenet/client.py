@@ -31,6 +31,7 @@ from tenet.client_forms import (
     look_fields,
     multipart,
     reason_fields,
+    shot_list,
 )
 from tenet.errors import DataError, InputError, TenetError
 from tenet.structures import Detections
@@ -117,12 +118,12 @@ class Client:
     def register(
         self,
         name: str,
-        shots: Sequence[PictureFile | tuple[PictureFile, Box]],
+        shots: PictureFile | tuple[PictureFile, Box] | Sequence[PictureFile | tuple[PictureFile, Box]],
         replace: bool = False,
     ) -> ClassState:
         """Show the detector a class: crops, or (picture, (x1, y1, x2, y2)) in pixels of that picture."""
         form: list[Field] = [("replace", None, str(replace).lower().encode())]
-        for shot in shots:
+        for shot in shot_list(shots):
             picture, box = shot if isinstance(shot, tuple) else (shot, None)
             form.append(("pictures", *file_of(picture)))
             form.append(("boxes", None, b"whole" if box is None else corners(box)))
@@ -251,9 +252,10 @@ class Client:
             time.sleep(0.5)
         return job
 
-    def export_job(self, key: str, layout: str = "coco", threshold: float = 0.0) -> bytes:
-        """A job's results as a file: coco, yolo, voc or csv."""
-        query = urlencode({"format": layout, "threshold": threshold})
+    def export_job(self, key: str, layout: str = "coco", threshold: float | None = None) -> bytes:
+        """A job's results as a file: coco, yolo, voc or csv; all of them, or from a threshold on that is not
+        below the job's own."""
+        query = urlencode({"format": layout} | ({} if threshold is None else {"threshold": threshold}))
         return self._send("GET", f"{_job_path(key)}/export?{query}")
 
     # ---- the bank

@@ -3,8 +3,9 @@
 import secrets
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
-from tenet.errors import DataError
+from tenet.errors import DataError, InputError
 
 PictureFile = Path | str | bytes
 """A path, or the bytes of a picture file."""
@@ -42,6 +43,12 @@ def reason_fields(
     return form if box is None else [*form, ("box", None, corners(box))]
 
 
+def shot_list(shots: Any) -> list[Any]:
+    """Shots one by one; a single one, a picture or (picture, box), need not be wrapped in a list."""
+    pair = isinstance(shots, tuple) and len(shots) == 2 and isinstance(shots[1], (tuple, list))
+    return [shots] if pair or isinstance(shots, (str, bytes, Path)) else list(shots)
+
+
 def corners(box: Box) -> bytes:
     """A box as a form carries it, xyxy in pixels."""
     return ",".join(repr(float(value)) for value in box).encode()
@@ -51,6 +58,11 @@ def file_of(source: PictureFile) -> tuple[str, bytes]:
     """A file's name and content."""
     if isinstance(source, bytes):
         return "picture", source
+    if not isinstance(source, (str, Path)):
+        raise InputError(
+            f"picture: expected the path of one picture file or its bytes, got {type(source).__name__}; save "
+            "an array as PNG first, and give several pictures to `start_job`"
+        )
     try:
         return Path(source).name, Path(source).read_bytes()
     except OSError as error:

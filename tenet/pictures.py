@@ -35,8 +35,8 @@ def _from_pil(source: Image.Image, name: str) -> NDArray[np.uint8]:
 def _from_array(source: NDArray[Any], name: str) -> NDArray[np.uint8]:
     if source.dtype != np.uint8:
         raise InputError(
-            f"{name}: expected an array of uint8 (0…255), got {source.dtype}; "
-            "convert it, and multiply by 255 if it is scaled to 0…1"
+            f"{name}: expected an array of uint8 (0…255), got {source.dtype}; scale it first: by 255 if it "
+            "is 0…1, by 1/257 if it has 16 bits"
         )
     if source.ndim == 2:
         source = np.repeat(source[:, :, None], 3, 2)

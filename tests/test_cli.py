@@ -4,6 +4,7 @@ import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -53,6 +54,40 @@ def test_models_prints_settings_and_size(capsys: pytest.CaptureFixture[str]) -> 
     assert "relation_head" in text
     assert main(["models", "--ablations"]) == 0
     assert "table3a" in capsys.readouterr().out
+
+
+def test_models_tells_those_with_weights(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models"]) == 0
+    listed = capsys.readouterr().out
+    assert re.search(r"tenet_lite2 +threshold 0\.\d\d, the default", listed)
+    assert re.search(r"tenet_voc1 .*bird, bus, cow, motorbike, sofa are new to it", listed)
+    assert main(["models", "tenet_voc1"]) == 0
+    assert "relation_head" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["finetune", "tenet_lite0", "--data", "x.json"],
+        ["trial", "--data", "x.json"],
+        ["train", "recipes/track_v1.toml"],
+        ["evaluate", "tenet_voc1", "--data", "x.json"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_folder_that_cannot_be_is_told_before_the_work(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    assert main([*words, "--out", str(tmp_path / "file" / "run")]) == 1
+    told = capsys.readouterr().err
+    assert "--out: expected a folder that can be written" in told
+    assert told.count("\n") == 1
+
+
+def test_a_shipped_model_is_told_what_to_learn(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["finetune", "tenet_lite0"]) == 1
+    assert "--data SET with your annotated pictures, or --bank BANK" in capsys.readouterr().err
 
 
 def test_a_closed_pipe_is_no_traceback() -> None:

@@ -1,6 +1,7 @@
 """`tenet trial` from end to end with a runtime without a network: figures, halves, record, calibration."""
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -51,6 +52,17 @@ def test_calibration_names_both_halves(written: list[Calibration], tmp_path: Pat
     assert record.notes["judged"] == document["judged"]
     assert [(figure.seed, figure.pictures) for figure in record.figures] == [(0, 8), (1, 8)]
     assert set(record.figures[0].classes) == {"red", "green"}
+
+
+def test_the_table_says_on_how_little_it_stands(
+    written: list[Calibration], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = make_set(tmp_path, pictures=8)
+    assert main(["trial", "--data", str(data), "--shots", "1", "--min-side", "8"]) == 0
+    told = capsys.readouterr().out
+    found = json.loads(data.read_text())
+    assert re.search(rf"1 +set +\S+ +\d+ +\d+  2 of {len(found['categories'])}", told)
+    assert "such an AP50 tells little" in told
 
 
 def test_without_calibrate_the_model_is_left_alone(

@@ -43,6 +43,15 @@ def check_out(out: Path, suffixes: Sequence[str], flag: str = "--out") -> None:
         raise InputError(f"{flag}: expected a file that can be written, got {out}; choose another place")
 
 
+def check_folder(out: Path, flag: str = "--out") -> None:
+    """Refuse a folder that cannot be made or written, before the work and not after it; nothing is made."""
+    folder = os.path.abspath(out)
+    while not os.path.exists(folder):
+        folder = os.path.dirname(folder)
+    if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+        raise InputError(f"{flag}: expected a folder that can be written, got {out}; choose another place")
+
+
 def check_json(where: str | None) -> None:
     """Refuse a `--json FILE` that cannot be written, before the work and not after it; nothing is made."""
     if where in (None, "-"):

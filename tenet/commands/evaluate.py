@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tenet.commands.console import (
     add_results_argument,
     at_least_one,
+    check_folder,
     check_out,
     emit_json,
     names,
@@ -96,6 +97,8 @@ def run(args: argparse.Namespace) -> int:
 
     if args.results is not None:
         check_out(args.results, (".json",), "--results")
+    if args.out is not None:
+        check_folder(args.out)
     test = read_dataset(args.data)
     protocol = _protocol(args)
     model = _model(args.model)
@@ -288,7 +291,8 @@ def _model(model: str) -> Model:
     from tenet.errors import InputError
     from tenet.models.build import build_detector
     from tenet.presets import PRESETS, preset
-    from tenet.runtime.torch_runtime import model_file, shipped_models
+    from tenet.runtime.shipped import shipped_models
+    from tenet.runtime.torch_runtime import model_file
 
     shipped = model in shipped_models()
     if model in PRESETS and not shipped:

@@ -22,7 +22,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tenet.commands.console import at_least_one, names
+from tenet.commands.console import at_least_one, check_folder, names
 
 if TYPE_CHECKING:
     from tenet.data.dataset import Dataset
@@ -68,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
     from tenet.engine.jobs import Options
     from tenet.recipe import data_root
 
+    if args.out is not None:
+        check_folder(args.out)
     root = data_root(args.data_root)
     detector, recipe, found = _start(args.start, args.overrides, root)
     if args.shots is not None:
@@ -98,6 +100,7 @@ def _shots(args: argparse.Namespace, recipe: "Recipe", root: Path) -> "tuple[Dat
     from tenet.data.formats import read_dataset
     from tenet.engine.finetune import shots_of_recipe, shots_of_user
     from tenet.errors import InputError
+    from tenet.runtime.shipped import shipped_models
 
     if args.bank is not None and args.data is not None:
         raise InputError("--bank stands in place of --data; give one of them")
@@ -113,6 +116,11 @@ def _shots(args: argparse.Namespace, recipe: "Recipe", root: Path) -> "tuple[Dat
         return dataset, shots_of_user(dataset, args.classes, args.shots, recipe)
     if args.classes:
         raise InputError("--classes names classes of --data or --bank; give one of them too")
+    if args.start in shipped_models():
+        raise InputError(
+            f"{args.start}: expected what it is to learn: --data SET with your annotated pictures, or --bank "
+            "BANK with shots that came with their pictures"
+        )
     return shots_of_recipe(recipe, root)
 
 

@@ -1,4 +1,4 @@
-"""List the configurations, or print one with its size.
+"""List the models that come with the package and the configurations, or print one with its size.
 
 examples:
   tenet models                     the names
@@ -9,6 +9,7 @@ examples:
 
 import argparse
 from dataclasses import fields, is_dataclass
+from typing import Any
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from tenet.errors import ConfigError
     from tenet.presets import ABLATION_TABLES, PRESETS, ablations, preset
+    from tenet.recipe import Recipe
 
     if args.ablations:
         tables = ablations()
@@ -32,13 +34,37 @@ def run(args: argparse.Namespace) -> int:
             print(f"{title}: {ABLATION_TABLES[title]}")
             print(*(f"  {row}" for row in rows), sep="\n")
         return 0
+    shipped = _shipped()
     if args.name is None:
-        print(*PRESETS, sep="\n")
+        print("models with weights, for Tenet.load and --model")
+        print(*(f"  {name:<14} {_about(name, document)}" for name, document in shipped.items()), sep="\n")
+        print("configurations, for recipes")
+        print(*(f"  {name}" for name in PRESETS), sep="\n")
         return 0
-    config = preset(args.name)
+    weighed = args.name in shipped and args.name not in PRESETS
+    config = Recipe.from_dict(shipped[args.name]["recipe"]).model if weighed else preset(args.name)
     _print_settings(config, 0)
     _print_size(config)
     return 0
+
+
+def _shipped() -> dict[str, Any]:
+    """What the package says of its models, by name; their tensors are not read."""
+    from tenet.data.files import read_json
+    from tenet.runtime.shipped import SHIPPED, shipped_models
+
+    return {name: read_json(SHIPPED / f"{name}.json") for name in shipped_models()}
+
+
+def _about(name: str, document: dict[str, Any]) -> str:
+    from tenet.runtime.calibration import Calibration
+    from tenet.runtime.shipped import DEFAULT
+
+    calibration, novel = document.get("calibration"), document["split"]["novel"]
+    told = f"threshold {Calibration.from_json(calibration).threshold:.2f}"
+    if novel:
+        told += f", for research: {', '.join(novel)} are new to it"
+    return told + (", the default" if name == DEFAULT else "")
 
 
 def _print_settings(part: object, depth: int) -> None:

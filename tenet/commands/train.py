@@ -16,6 +16,8 @@ examples:
 import argparse
 from pathlib import Path
 
+from tenet.commands.console import check_folder
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recipe_arguments(parser)
@@ -61,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
     from tenet.engine.meta_train import meta_train, prepare
 
     out, root = args.out or Path("runs") / recipe.name, data_root(args.data_root)
+    check_folder(out)
     with world() as here:
         options = Options(out, root, args.resume, args.workers, args.tensorboard, here, args.cache_dir)
         if args.dry_run:

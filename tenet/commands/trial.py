@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from tenet.commands.console import (
     add_results_argument,
+    check_folder,
     check_out,
     emit_json,
     names,
@@ -31,6 +32,8 @@ from tenet.commands.console import (
 )
 
 MOST_WIDE = 8
+FEW_OBJECTS = 20
+"""Below so many objects an AP50 is luck."""
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,6 +93,8 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(
             "--calibrate writes into the model's file, which --finetune leaves as it is; give one"
         )
+    if args.out is not None:
+        check_folder(args.out)
     begun = time.monotonic()
     runtime = load_runtime(args.model)
     if args.calibrate:
@@ -258,26 +263,46 @@ def _number(value: float) -> float | None:
     return None if value != value else value
 
 
+def _tested(trials: "Sequence[dict[str, Any]]") -> str:
+    """What draws were tested on, the least of them: pictures, objects, and classes that had any."""
+    pictures, objects = (min(trial[name] for trial in trials) for name in ("tested", "objects"))
+    classes = min(sum(value is not None for value in trial["classes"].values()) for trial in trials)
+    return f"{pictures:>10} {objects:>8}  {classes} of {len(trials[0]['classes'])}"
+
+
+def _is_little(trial: dict[str, Any]) -> bool:
+    return trial["objects"] < FEW_OBJECTS or None in trial["classes"].values()
+
+
 def _table(document: dict[str, Any]) -> str:
     from tenet.records.tables import mean_of
 
-    groups: dict[tuple[int, str], list[float | None]] = {}
+    groups: dict[tuple[int, str], list[dict[str, Any]]] = {}
     for trial in document["trials"]:
-        groups.setdefault((trial["shots"], trial["set"]), []).append(trial["AP50"])
-    lines = [f"{document['model']}, {document['way']}", "shots  set              AP50"]
+        groups.setdefault((trial["shots"], trial["set"]), []).append(trial)
+    lines = [
+        f"{document['model']}, {document['way']}",
+        "shots  set              AP50          pictures  objects  classes",
+    ]
     for shots in sorted({shots for shots, _ in groups}):
-        own = {name: values for (count, name), values in groups.items() if count == shots}
-        lines += [f"{shots:<6} {name:<16} {mean_of(values)}" for name, values in own.items()]
-        means = [mean_of(values).mean for values in own.values()]
-        if len(means) > 1:
-            lines.append(f"{shots:<6} {'mean':<16} {100 * sum(means) / len(means):.1f}")
+        own = {name: trials for (count, name), trials in groups.items() if count == shots}
+        found = {name: mean_of(trial["AP50"] for trial in trials) for name, trials in own.items()}
+        lines += [f"{shots:<6} {name:<16} {found[name]!s:<12}{_tested(own[name])}" for name in own]
+        if len(own) > 1:
+            mean = sum(spread.mean for spread in found.values()) / len(found)
+            lines.append(f"{shots:<6} {'mean':<16} {100 * mean:.1f}")
+    if any(_is_little(trial) for trial in document["trials"]):
+        lines.append(
+            f"note: fewer than {FEW_OBJECTS} objects, or classes without one: such an AP50 tells little; "
+            "test on more pictures, or give fewer --shots, whose pictures are left out of the test"
+        )
     if "judged" in document:
         lines.append(f"each {document['judged']['by']} by a curve of the others:")
     share, alarms = document["false_alarms_per_look"], document["false_alarms_per_picture"]
     lines.append(
-        f"at the threshold {document['threshold']:.2f}: {share:.2f} false alarms for each class that"
+        f"at the threshold {document['threshold']:.2f}: {share:.4f} false alarms for each class that"
     )
-    lines.append(f"a picture does not show, {alarms:.2f} in a picture")
+    lines.append(f"a picture does not show, {alarms:.4f} in a picture")
     lines.append(
         "score → share of right boxes: "
         + ", ".join(f"{r['score']:.2f} → {r['right']:.2f}" for r in document["reliability"])

@@ -158,6 +158,11 @@ class Record:
         """(H, W, 3) uint8 RGB. A file of another size than its annotation says is a DataError."""
         if self.pixels is not None:
             return self.pixels
+        if not self.path.is_file():
+            raise DataError(
+                f"{self.path}: expected the picture of an annotation, but there is no such file; tell where "
+                "the pictures are (--images FOLDER), or put them beside the annotations"
+            )
         rgb = open_picture(self.path, size=(self.width, self.height))
         height, width = rgb.shape[:2]
         if (width, height) != (self.width, self.height):

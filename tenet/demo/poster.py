@@ -20,7 +20,7 @@ from tenet.visualize import INK, PAPER, detection_marks, fitted, shot_marks
 WIDTH, TALLEST, SHOT, GAP, MARGIN = 760, 600, 132, 16, 40
 SOFT = (96, 103, 112)
 LOST = (0, 0, 0)
-WORDS = "White boxes were shown, coloured ones were found, with their scores; black ones were missed."
+WORDS = "White boxes were shown, coloured ones found, with their scores; black ones with a white rim missed."
 
 Result = tuple[Scene, Detections, Outcome]
 

@@ -58,6 +58,7 @@ class Explained:
 
     shots        class → its shots, the thing without its surroundings
     below        nothing reached `threshold`: the one detection here is the best of those below
+    asked        the box was asked for and not found: it is compared with the shots, and has no score
     """
 
     picture: Picture
@@ -66,6 +67,7 @@ class Explained:
     shots: dict[str, tuple[Picture, ...]]
     threshold: float
     below: bool = False
+    asked: bool = False
 
     def __post_init__(self) -> None:
         if len(self.explanations) != len(self.detections):
@@ -80,6 +82,8 @@ class Explained:
         count = len(self.detections)
         if not count:
             return "The detector has nothing to show in this picture, not even below the threshold."
+        if self.asked:
+            return "The box that was asked for, compared with the shots; it has no score."
         if self.below:
             score = float(self.detections.scores[0])
             return (

@@ -58,7 +58,7 @@ def _overview(explained: Explained) -> Image.Image:
     found = explained.detections
     boxes = found.boxes * np.array([*scale, *scale], np.float32)
     moved = type(found)(boxes, found.scores, found.labels, found.shots, found.classes)
-    return Image.fromarray(draw_detections(np.array(image), moved))
+    return Image.fromarray(draw_detections(np.array(image), moved, scores=not explained.asked))
 
 
 def _legend(sheet: Image.Image, corner: tuple[int, int], title: str, note: str) -> None:
@@ -99,7 +99,7 @@ def _row(sheet: Image.Image, top: int, explained: Explained, row: int) -> None:
         )
     pen = ImageDraw.Draw(sheet)
     pen.line((MARGIN, top, WIDTH - MARGIN, top), fill=RULE, width=2)
-    _heading(pen, top + 12, found, row)
+    _heading(pen, top + 12, found, row, not explained.asked)
     region, example = cut(explained.picture, found.boxes[row]), thumbnails[shot]
     y = top + HEADING + TITLES
     panel = _pair_panel(region, example, best_pairs(reason.pairs[shot]), reason.pairs[shot].shape)
@@ -122,10 +122,10 @@ def _row(sheet: Image.Image, top: int, explained: Explained, row: int) -> None:
     _bars(sheet, (BARS_LEFT, y), reason, thumbnails, shot)
 
 
-def _heading(pen: ImageDraw.ImageDraw, y: int, found: Detections, row: int) -> None:
+def _heading(pen: ImageDraw.ImageDraw, y: int, found: Detections, row: int, scored: bool) -> None:
     name, face = str(found.names[row]), font_of(20)
     shown = shortened(writable(name) or f"#{found.labels[row]}", face, WIDTH // 2)
-    text, colour = f"{shown} {found.scores[row]:.2f}", class_colour(name)
+    text, colour = f"{shown} {found.scores[row]:.2f}" if scored else shown, class_colour(name)
     wide = width_of(text, face)
     pen.rectangle((MARGIN, y, MARGIN + wide + 20, y + 30), fill=colour)
     pen.text((MARGIN + 10, y + 3), text, fill=text_colour(colour), font=face)

@@ -90,8 +90,8 @@ def load_all(source: Any, every: int = 1) -> Iterator[Loaded]:
         return iter([_load(source, 0)])
     if not isinstance(source, Iterable):
         raise InputError(
-            "source: expected a picture, a list of pictures, a folder or a video file, "
-            f"got {type(source).__name__}"
+            "source: expected a picture, a list of pictures, a folder, a video file or a generator of "
+            f"pictures, such as the frames of a camera; got {type(source).__name__}"
         )
     if isinstance(source, (list, tuple)) and all(isinstance(one, (str, Path)) for one in source):
         return ahead(_files(source, every))

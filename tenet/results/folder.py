@@ -73,9 +73,9 @@ WRITERS: dict[str, Callable[[Sequence[PictureResult], Path], list[Path]]] = {
 }
 
 
-def write_results(found: Sequence[PictureResult], folder: Path, layout: str = "coco") -> list[Path]:
+def write_results(found: Sequence[PictureResult], folder: Path | str, layout: str = "coco") -> list[Path]:
     """Write `results.json` (coco), `results.csv`, `Annotations/*.xml` (voc) or `labels/*.txt` with
     `classes.txt` (yolo); returns the files."""
     if layout not in WRITERS:
         raise InputError(f"format: expected one of {', '.join(WRITERS)}; got {layout!r}")
-    return WRITERS[layout](found, folder)
+    return WRITERS[layout](found, Path(folder))

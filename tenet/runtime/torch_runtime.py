@@ -27,17 +27,11 @@ from tenet.runtime.bare_shots import on_ground
 from tenet.runtime.calibration import Calibration
 from tenet.runtime.explaining import explain_regions
 from tenet.runtime.protocol import Picture
+from tenet.runtime.shipped import DEFAULT, SHIPPED, shipped_models
 from tenet.structures import ClassFeatures, Detections, Explanation, Shot
 
-SHIPPED = Path(__file__).parent.parent / "weights"
-DEFAULT = "tenet_lite2"
 CHECKPOINTS = "checkpoints"
 """The folder of a run's checkpoints, inside that of the run."""
-
-
-def shipped_models() -> list[str]:
-    """Names of the models whose weights come with the package."""
-    return sorted(path.stem for path in SHIPPED.glob("*.json"))
 
 
 def model_file(name: str | Path | None = None) -> Path:

@@ -95,7 +95,8 @@ def reasons_of_box(model: Tenet, bank: Snapshot, file: bytes, name: str, box: Se
     reasons = explanations(model.runtime, bank, picture, asked)
     best = np.array([int(reasons[0].cosines.argmax())], np.int64)
     found = Detections(rows, np.zeros(1, np.float32), none, best, (name,))
-    return Reasons(picture, found, reasons, {name: things(bank, name)}, float(model.runtime.threshold))
+    shots = {name: things(bank, name)}
+    return Reasons(picture, found, reasons, shots, float(model.runtime.threshold), asked=True)
 
 
 def explain_answer(reasons: Reasons, bank: Snapshot) -> dict[str, Any]:
@@ -107,6 +108,7 @@ def explain_answer(reasons: Reasons, bank: Snapshot) -> dict[str, Any]:
         explained.append(
             {
                 **row,
+                **({"score": None} if reasons.asked else {}),
                 "shot_box": list(bank.shots(row["class"])[shot].box),
                 "cosines": [round(float(value), 4) for value in reason.cosines],
                 "region_maps": _maps(reason.region),
@@ -118,7 +120,7 @@ def explain_answer(reasons: Reasons, bank: Snapshot) -> dict[str, Any]:
     return {
         "note": reasons.note,
         "threshold": reasons.threshold,
-        "below": reasons.below,
+        "below": None if reasons.asked else reasons.below,
         "explained": explained,
     }
 

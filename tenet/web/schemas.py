@@ -129,9 +129,14 @@ class Pair(Plain):
     mutual: bool
 
 
-class ExplainedDetection(Detection):
+class ExplainedDetection(Plain):
     """A detection with the network's reasons. Maps are rows of numbers from 0 to 1."""
 
+    class_: Name = Field(alias="class")
+    score: Score | None = Field(description="null for a box that was asked for and not found")
+    box: Box
+    shot: int = Field(ge=0, description="the shot that is most alike, from 0")
+    shot_id: int | None = Field(None, description="the same shot by its id")
     shot_box: list[float] = Field(description="the thing, xyxy in pixels of the shot's thumbnail")
     cosines: list[float] = Field(description="how alike it is to each shot, -1 to 1")
     region_maps: dict[str, list[list[float]]] = Field(description="attention over the box")
@@ -147,7 +152,9 @@ class Explained(Plain):
 
     note: str
     threshold: float
-    below: bool = Field(description="nothing reaches the threshold: this is the best below it")
+    below: bool | None = Field(
+        description="nothing reaches the threshold: this is the best below it; null for a box asked for"
+    )
     explained: list[ExplainedDetection]
 
 

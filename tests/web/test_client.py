@@ -55,6 +55,14 @@ def test_the_client_finds_what_the_library_finds(client: Client, tmp_path: Path)
     assert client.classes()[0].shots == told.shots[1:]
 
 
+def test_a_single_shot_needs_no_list_and_an_array_is_told(client: Client) -> None:
+    assert client.register("red", (file("red"), BOX)).added == 1
+    assert client.register("red", file("red", 1)).added == 1
+    for wrong in (np.zeros((4, 4, 3), np.uint8), [file("red")]):
+        with pytest.raises(InputError, match="expected the path of one picture file or its bytes"):
+            client.detect(wrong)  # type: ignore[arg-type]
+
+
 def test_a_bank_and_a_job(client: Client) -> None:
     client.register("red", [file("red")])
     content = client.save_bank()

@@ -70,6 +70,9 @@ def test_a_job_of_loose_files(client: TestClient) -> None:
     started = client.post("/v1/jobs", files=files, data={"threshold": "0.2"})
     job = finished(client, started.json()["id"])
     assert (job["done"], job["options"]["threshold"]) == (3, 0.2)
+    export = f"/v1/jobs/{job['id']}/export?format=csv&threshold="
+    assert client.get(f"{export}0.3").status_code == 200
+    assert "at least the job's own, 0.2" in message(client.get(f"{export}0.1"), 422)
 
 
 def test_a_job_is_taken_up_again_after_a_restart(tmp_path: Path) -> None:

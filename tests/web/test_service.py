@@ -159,6 +159,9 @@ def test_explain(client: TestClient) -> None:
     asked = {"classes": "red", "box": "10,10,60,60"}
     answer = client.post("/v1/explain", files={"picture": ("a.png", file())}, data=asked).json()
     assert answer["explained"][0]["box"] == [10, 10, 60, 60]
+    assert answer["explained"][0]["score"] is None, "it was asked for and not found"
+    assert answer["below"] is None
+    assert "asked for" in answer["note"]
     outside = {"classes": "red", "box": "1000,1000,2000,2000"}
     message(client.post("/v1/explain", files={"picture": ("a.png", file())}, data=outside), 422)
     figure = client.post("/v1/explain/figure", files={"picture": ("a.png", file())})

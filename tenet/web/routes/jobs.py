@@ -88,14 +88,22 @@ async def job_results(
 
 @router.get("/{key}/export", response_class=Response, responses=DOWNLOADS)
 async def export_job(
-    service: Served, key: Key, format: Format, threshold: Annotated[Score, Query()] = 0.0
+    service: Served, key: Key, format: Format, threshold: Annotated[Score | None, Query()] = None
 ) -> Response:
-    """What a job found, as a file."""
+    """What a job found, as a file; with a threshold not below the job's own, only what reaches it."""
 
     def made() -> Download:
-        classes = service.job_store.get(key).options["classes"]
+        options = service.job_store.get(key).options
+        classes, least = options["classes"], float(options["threshold"])
+        if threshold is not None and threshold < least:
+            raise InputError(
+                f"threshold: expected at least the job's own, {least:g}, below which nothing was kept; "
+                f"got {threshold:g}; start a job with a lower one"
+            )
         rows = service.job_store.results(key)
-        found = [picture_result(result, classes, threshold) for _, state, result in rows if state == "done"]
+        found = [
+            picture_result(result, classes, threshold or 0.0) for _, state, result in rows if state == "done"
+        ]
         return export(found, format)
 
     return as_response(await run_in_threadpool(made))

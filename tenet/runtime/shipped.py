@@ -1,0 +1,11 @@
+"""The models whose weights come with the package, by name. Loads no torch."""
+
+from pathlib import Path
+
+SHIPPED = Path(__file__).parent.parent / "weights"
+DEFAULT = "tenet_lite2"
+
+
+def shipped_models() -> list[str]:
+    """Their names."""
+    return sorted(path.stem for path in SHIPPED.glob("*.json"))
