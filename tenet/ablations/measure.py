@@ -18,6 +18,7 @@ from typing import Any
 from tenet.ablations.plan import Run
 from tenet.data.dataset import Dataset
 from tenet.data.episodes import EpisodeSource
+from tenet.data.files import read_json
 from tenet.engine.checkpoint import load_latest
 from tenet.engine.dry_run import STEPS, estimate
 from tenet.engine.evaluate import evaluate
@@ -26,10 +27,12 @@ from tenet.engine.meta_train import episodes_of, meta_train, prepare
 from tenet.engine.protocols import plan_evaluation
 from tenet.engine.recipe_evaluation import EvaluationSets, evaluation_sets, recipe_settings
 from tenet.engine.training_set import training_set
+from tenet.errors import WeightsError
 from tenet.models.detector import TENET
 from tenet.recipe import Recipe
 from tenet.records.measured import evaluation_figures
 from tenet.records.record import Figure, Record
+from tenet.runtime.torch_runtime import model_file
 
 Progress = Callable[[Iterable[Any], int], Iterable[Any]]
 TIMED_PICTURES = 4
@@ -103,10 +106,20 @@ def measure(
         seconds=round(time.monotonic() - begun, 1),
         notes={
             "split": ground.split,
+            "start": start_digest(run.recipe),
             "step_seconds": _step_seconds(folder / "training" / "metrics.jsonl"),
             "evaluation_seconds": round(seconds, 1),
         },
     )
+
+
+def start_digest(recipe: Recipe) -> str:
+    """Of the weights that a training starts from; "" for a start from nothing, or from what is gone."""
+    try:
+        path = model_file(recipe.train.start) if recipe.train.start else None
+    except WeightsError:
+        return ""
+    return "" if path is None else str(read_json(path)["tensors"]["blake2b"])
 
 
 def tidy(run: Run, places: Places) -> None:

@@ -163,9 +163,9 @@ def finished(run: Run, results: Path) -> Record | None:
     if not path.is_file():
         return None
     record = read_record(path)
-    if record.config.get("key") == run.key:
+    theirs = _recorded(record)
+    if record.config.get("key") == run.key or theirs == decisive(run.recipe.to_dict()):
         return record
-    theirs = decisive(record.config["recipe"]) if "recipe" in record.config else {}
     found = differences(theirs, decisive(run.recipe.to_dict())) or ["it is no ablation's"]
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     raise DataError(
@@ -174,12 +174,21 @@ def finished(run: Run, results: Path) -> Record | None:
     )
 
 
-def measured_elsewhere(run: Run, results: Path) -> Record | None:
-    """The same run in another table of this folder, as this table's own: the base is a row of every table,
-    and one training of it is enough."""
+def _recorded(record: Record) -> Table:
+    """A record's settings, with those that came later at what they are by default."""
+    try:
+        return decisive(Recipe.from_dict(record.config["recipe"]).to_dict())
+    except (KeyError, TypeError, ConfigError):
+        return decisive(record.config["recipe"]) if "train" in record.config.get("recipe", {}) else {}
+
+
+def measured_elsewhere(run: Run, results: Path, start: str = "") -> Record | None:
+    """The same run in another table of this folder, from the same start, as this table's own: the base is a
+    row of every table, and one training of it is enough."""
     for path in sorted(results.glob(f"*/*_seed{run.seed}.json")):
         record = read_record(path)
-        if record.kind == "ablation" and record.config.get("key") == run.key:
+        same = record.kind == "ablation" and record.config.get("key") == run.key
+        if same and record.notes.get("start", start) == start:
             return replace(
                 record,
                 model={**record.model, "name": run.variant},

@@ -51,8 +51,9 @@ def run(args: argparse.Namespace) -> int:
     from tenet.data.formats import read_dataset
     from tenet.drawing.figures import save_figure
     from tenet.errors import MissingExtraError
-    from tenet.records.record import Figure, Record, write_record
+    from tenet.records.record import Figure, Record, made_by, write_record
 
+    made_by()  # the commit that runs, not that of hours later
     begun = time.monotonic()
     rows = descriptor_rows(args.name)
     dataset = read_dataset(args.data)

@@ -94,7 +94,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from tenet.data.formats import read_dataset
+    from tenet.records.record import made_by
 
+    made_by()  # the commit that runs, not that of hours later
     if args.results is not None:
         check_out(args.results, (".json",), "--results")
     if args.out is not None:

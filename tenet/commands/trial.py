@@ -82,9 +82,11 @@ def run(args: argparse.Namespace) -> int:
 
     from tenet.drawing.figures import save_figure
     from tenet.errors import InputError
+    from tenet.records.record import made_by
     from tenet.runtime.torch_runtime import load_runtime
     from tenet.trials.calibrating import draw_reliability
 
+    made_by()  # the commit that runs, not that of hours later
     if args.results is not None:
         check_out(args.results, (".json",), "--results")
     if not 1 <= args.wide <= MOST_WIDE:

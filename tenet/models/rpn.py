@@ -312,7 +312,9 @@ def _best_of_any_class(
 
     Ranks, not logits: a class whose logits are low all over must not lose its best boxes to another.
     """
-    ranks = logits.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
+    first = logits.topk(min(rule.pre_nms, logits.shape[1]), dim=1).indices  # no other anchor can be kept
+    ranks = torch.full_like(logits, logits.shape[1], dtype=torch.int64)
+    ranks.scatter_(1, first, torch.arange(first.shape[1], device=first.device).expand_as(first))
     best, owner = ranks.min(0)
     columns = torch.arange(decoded.shape[1], device=decoded.device)
     rule = rule._replace(post_nms=2 * rule.post_nms)

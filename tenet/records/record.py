@@ -17,6 +17,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -110,8 +111,10 @@ def find_records(folder: Path) -> dict[Path, Record]:
     return found
 
 
+@cache
 def made_by() -> dict[str, Any]:
-    """The package's version and what it ran on, with the commit where the package is a clone."""
+    """The package's version and what it ran on, with the commit where the package is a clone; as it was when
+    the process first asked, which commands do before they measure."""
     told: dict[str, Any] = {"tenet": __version__, "python": platform.python_version()}
     for package in ("torch", "numpy"):
         try:

@@ -111,3 +111,28 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert len(read_dataset(tmp_path / "out" / "annotations.json")) == 3
     assert main(words) == 1
     assert "expected a new" in capsys.readouterr().err
+
+
+def test_pictures_of_novel_classes_can_be_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their pixels would be learned as things."""
+    path = write_synthetic(tmp_path / "set", 12, 4, (80, 60), seed=0)
+    dataset = read_dataset(path)
+    novel = dataset.classes[0]
+    shown = {record.id for record in dataset.records if (record.target.labels == 0).any()}
+    assert 0 < len(shown) < len(dataset)
+    used: list[Dataset] = []
+    write = pasted.write_pasted
+
+    def watched(folder: Path, ground: Dataset, *rest: object) -> Path:
+        used.append(ground)
+        return write(folder, ground, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(pasted, "write_pasted", watched)
+    words = ["data", "paste", str(path), str(tmp_path / "things"), "--pictures", "3", "--classes", "2"]
+    assert main([*words, "--without", novel]) == 0
+    assert {record.id for record in used[0].records} == {r.id for r in dataset.records} - shown
+    assert main([*words, "--without", "unicorn"]) == 1
+    assert main([*words, "--without", ",".join(dataset.classes)]) == 1
+    assert "found none" in capsys.readouterr().err

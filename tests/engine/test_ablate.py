@@ -1,6 +1,7 @@
 """An ablation: a record for each variant and seed, goes on where it stopped, refuses to mix budgets."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,37 @@ def test_the_base_is_trained_once_for_all_tables(words: list[str], monkeypatch: 
     heads = ["ablate", "table3b_heads", *words[2:], "--variants", "both"]
     with pytest.raises(AssertionError, match="trained again"):
         main([*heads, "--iterations", "5"])
+
+
+def test_another_start_is_refused_before_a_step(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """The same path with other weights is another start."""
+    recipe = words[words.index("--recipe") + 1]
+    root = words[words.index("--data-root") + 1]
+    start = ["train", recipe, "--data-root", root, "--out", "runs/start", "--set", "train.iterations=1"]
+    assert main(start) == 0
+    once = [*words, "--set", "train.start=runs/start", "--seeds", "0", "--variants", "rbf"]
+    assert main(once) == 0
+    assert main(once) == 0
+    shutil.rmtree("runs/start")
+    assert main([*start, "--set", "train.lr=0.5", "--set", "seed=7"]) == 0
+    capsys.readouterr()
+    assert main(once) == 1
+    told = capsys.readouterr().err
+    assert "other weights than then" in told
+    assert told.count("\n") == 1
+
+
+def test_a_record_from_before_a_setting_counts(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A setting that came later, at what it is by default, changes nothing."""
+    once = [*words, "--seeds", "0", "--variants", "rbf"]
+    assert main(once) == 0
+    path = Path("results/attention_kind/rbf_seed0.json")
+    document = json.loads(path.read_text())
+    del document["config"]["recipe"]["model"]["head"]["earlier_maps"]
+    document["config"]["key"] = "of another time"
+    path.write_text(json.dumps(document))
+    monkeypatch.setattr(measuring, "meta_train", None)
+    assert main(once) == 0
 
 
 def test_another_budget_is_refused_before_a_step(

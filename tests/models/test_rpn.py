@@ -11,7 +11,7 @@ from tenet.models.anchors import base_anchors, level_anchors
 from tenet.models.build import build_detector
 from tenet.models.neck import Level
 from tenet.models.proposals import Filter, best_boxes, best_proposals, pad_rows
-from tenet.models.rpn import RPNOutput, flatten_levels, propose
+from tenet.models.rpn import RPNOutput, _best_of_any_class, flatten_levels, propose
 from tenet.ops import box_iou
 
 RULE = Filter(pre_nms=300, post_nms=20, iou=0.7, min_size=1)
@@ -103,6 +103,19 @@ def test_a_union_has_a_logit_for_every_class() -> None:
     proposals = propose(output, [(96, 128)], RULE, union=True)
     assert proposals.boxes.shape[:2] == (1, 1)
     assert proposals.objectness.shape == (1, 3, proposals.boxes.shape[2])
+
+
+@pytest.mark.parametrize("pre_nms", [40, 1000])
+def test_a_union_ranks_as_if_all_anchors_were_sorted(pre_nms: int) -> None:
+    """Boxes far apart, so that nothing but ranks decides; of equal ranks either may be kept."""
+    torch.manual_seed(0)
+    corners = torch.cartesian_prod(torch.arange(20.0), torch.arange(15.0)) * 10
+    boxes, logits = torch.cat([corners, corners + 8], 1), torch.randn(5, 300)
+    rule = Filter(pre_nms=pre_nms, post_nms=300, iou=0.7, min_size=1, crowd=0)
+    _, rows = _best_of_any_class(boxes[None], logits, (200, 200), rule)
+    ranks = logits.argsort(dim=1, descending=True).argsort(dim=1).amin(0)
+    assert torch.equal(ranks[rows].sort().values, ranks.sort().values[:pre_nms])
+    assert len(rows.unique()) == len(rows) == min(pre_nms, 300)
 
 
 def test_a_union_gives_every_class_its_best_box() -> None:
