@@ -30,15 +30,18 @@ class Variant:
     reference: bool
     records: dict[int, Record]
 
-    def value(self, seed: int, column: Column, metric: str) -> float | None:
-        """AP of one training, the mean over its draws."""
-        draws = [
-            figure.groups[column[1]].get("AP")
+    def draws(self, seed: int, column: Column, metric: str) -> dict[int, float | None]:
+        """AP of one training in each of its draws."""
+        return {
+            figure.seed: figure.groups[column[1]].get("AP")
             for figure in self.records[seed].figures
             if (figure.set, figure.shots, figure.metric) == (column[0], column[2], metric)
             and column[1] in figure.groups
-        ]
-        mean = mean_of(draws)
+        }
+
+    def value(self, seed: int, column: Column, metric: str) -> float | None:
+        """The mean over the draws of one training."""
+        mean = mean_of(self.draws(seed, column, metric).values())
         return mean.mean if mean.runs else None
 
     def spread(self, column: Column, metric: str) -> Spread:
@@ -150,17 +153,20 @@ def table(outcome: Outcome) -> str:
 
 
 def _against(variant: Variant, reference: Variant | None, column: Column, metric: str) -> str:
-    """The mean difference from the reference over the seeds that both have: pairs share their episodes
-    and their shots."""
+    """The mean difference from the reference over all draws that both have, which share their episodes and
+    their shots, ± the standard error of that mean."""
     if reference is None or variant.reference:
         return ""
-    pairs = [
-        (variant.value(seed, column, metric), reference.value(seed, column, metric))
-        for seed in variant.records
-        if seed in reference.records
-    ]
-    found = mean_of(None if a is None or b is None else a - b for a, b in pairs)
-    return f"{'+' if found.mean >= 0 else ''}{found}" if found.runs else "–"
+    differences = []
+    for seed in variant.records.keys() & reference.records.keys():
+        mine, theirs = (one.draws(seed, column, metric) for one in (variant, reference))
+        pairs = [(mine[draw], theirs[draw]) for draw in mine.keys() & theirs.keys()]
+        differences += [None if a is None or b is None else a - b for a, b in pairs]
+    found = mean_of(differences)
+    if not found.runs:
+        return "–"
+    error = f" ± {100 * found.std / math.sqrt(found.runs):.1f}" if found.runs > 1 else ""
+    return f"{100 * found.mean:+.1f}{error}"
 
 
 def _told(outcome: Outcome) -> str:
@@ -179,7 +185,8 @@ def _told(outcome: Outcome) -> str:
         f"{train['batch']} episodes on {', '.join(recipe['data']['train'])}"
         + (f", base classes of {recipe['data']['split']}" if recipe["data"]["split"] else "")
         + f"; each training tested with {draws} draw{'s' if draws > 1 else ''} of shots; "
-        "mean ± std over seeds of training. The base is bold; Δ is the difference from it, seed by seed.",
+        "mean ± std over seeds of training. The base is bold; Δ is the difference from it, draw by draw, ± "
+        "the standard error of its mean.",
         f"Commit{'s' if len(commits) > 1 else ''} {', '.join(commits)}.",
         "\n".join(["```", *commands, "```"]),
     ]
