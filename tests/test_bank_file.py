@@ -106,7 +106,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     save_file({"w": np.zeros(3, np.float32)}, other, {"format": "tenet-bank-1"})
     with pytest.raises(DataError, match="damaged"):
         ClassBank.open(other)
-    with pytest.raises(DataError, match="expected a bank"):
+    with pytest.raises(DataError, match="expected the file of a bank, got a folder"):
         ClassBank.open(tmp_path)
     with pytest.raises(DataError, match="no such file; make one with `tenet register`"):
         ClassBank.open(tmp_path / "absent.bank")

@@ -69,6 +69,8 @@ class BankFile:
             )
 
     def _open(self) -> Any:
+        if self.path.is_dir():
+            raise DataError(f"{self.path}: expected the file of a bank, got a folder; give a file in it")
         try:
             return safe_open(str(self.path), framework="np")
         except FileNotFoundError as error:
