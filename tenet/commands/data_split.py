@@ -41,9 +41,9 @@ def run(args: argparse.Namespace) -> int:
     dataset = read_dataset(args.source, args.format, args.images, args.image_set)
     side = base_side if args.side == "base" else novel_side
     part = side(dataset, SPLITS[args.split])
-    if not len(part):
+    if not part.classes:
         raise InputError(
-            f"{args.source}: expected pictures with {args.side} classes of {args.split}, found none; its "
+            f"{args.source}: expected {args.side} classes of {args.split}, found none; its "
             f"classes are {', '.join(dataset.classes[:5])}{', …' if len(dataset.classes) > 5 else ''}"
         )
     write_coco(part, new_folder(args.out) / "annotations.json")
