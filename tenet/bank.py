@@ -19,7 +19,7 @@ from tenet.banks.class_names import check_name
 from tenet.banks.registration import Registration, judge
 from tenet.banks.shot_inputs import ShotLike, read_shots
 from tenet.banks.stored_class import StoredClass, store
-from tenet.banks.stored_shots import StoredShot, runtime_shots
+from tenet.banks.stored_shots import StoredShot, runtime_shots, without_doubles
 from tenet.errors import DataError, InputError, WeightsError
 from tenet.looks.sizes import SeenSize
 from tenet.runtime.protocol import Runtime
@@ -139,12 +139,11 @@ class ClassBank:
         except (InputError, DataError) as error:
             raise type(error)(f"{name}, {error}") from error
         kept = [] if replace or name not in self else self.shots(name)
-        known = len(kept)
-        joined, notes = _join(kept, read)
-        if len(joined) > known:
-            self._put(name, self._encode(joined))
+        fresh, notes = without_doubles(kept, read)
+        if fresh:
+            self._put(name, self._encode([*kept, *fresh]))
         stored = self._stored(name)
-        return judge(name, stored.ranks(), stored.seen(), len(joined) - known, notes)
+        return judge(name, stored.ranks(), stored.seen(), len(fresh), notes)
 
     def remove(self, name: str, shot: int | None = None) -> None:
         """Forget a class, or one of its shots (from 0); the class is encoded again from the others."""
@@ -183,10 +182,10 @@ class ClassBank:
                 fresh[name] = stored
                 continue
             kept = self.shots(name)
-            joined, _ = _join(kept, [(shot, "") for shot in stored.shots()])
-            if len(joined) > len(kept):
-                fresh[name] = merged = self._encode(joined)
-                answers[name] = judge(name, merged.ranks(), merged.seen(), len(joined) - len(kept))
+            more, _ = without_doubles(kept, [(shot, "") for shot in stored.shots()])
+            if more:
+                fresh[name] = merged = self._encode([*kept, *more])
+                answers[name] = judge(name, merged.ranks(), merged.seen(), len(more))
         # Nothing above changed the bank: a merge that fails half-way leaves it as it was.
         for name, stored in fresh.items():
             self._put(name, stored)
@@ -265,23 +264,6 @@ class ClassBank:
         with self._lock:
             self._unpacked.pop(name, None)
             del self._classes[name]
-
-
-def _join(
-    kept: Sequence[StoredShot], more: Sequence[tuple[StoredShot, str]]
-) -> tuple[list[StoredShot], list[str]]:
-    """Shots, then further ones that are not among them, and the notes about those, by their new number."""
-    joined, notes = list(kept), []
-    rows = {shot.source: row for row, shot in enumerate(kept)}
-    for shot, note in more:
-        if shot.source in rows:
-            notes.append(f"one shot is the same as shot {rows[shot.source]} and was left out")
-            continue
-        rows[shot.source] = len(joined)
-        if note:
-            notes.append(f"shot {len(joined)}: {note}")
-        joined.append(shot)
-    return joined, notes
 
 
 def _runtime_of(model: Any) -> Runtime:

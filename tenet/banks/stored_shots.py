@@ -72,3 +72,22 @@ def _runtime_shot(one: StoredShot, seen: Sequence[SeenSize], size: int) -> Shot:
 
 def _rows(box: Box) -> NDArray[np.float32]:
     return np.array([box], np.float32)
+
+
+def without_doubles(
+    kept: Sequence[StoredShot], read: Sequence[tuple[StoredShot, str]]
+) -> tuple[list[StoredShot], list[str]]:
+    """Of shots that were read, with what to tell about each, those that are not among `kept` and each once;
+    and the notes about them, by the number that they get behind `kept`."""
+    rows = {shot.source: row for row, shot in enumerate(kept)}
+    fresh: list[StoredShot] = []
+    notes: list[str] = []
+    for shot, note in read:
+        if shot.source in rows:
+            notes.append(f"one shot is the same as shot {rows[shot.source]} and was left out")
+            continue
+        rows[shot.source] = len(kept) + len(fresh)
+        if note:
+            notes.append(f"shot {rows[shot.source]}: {note}")
+        fresh.append(shot)
+    return fresh, notes

@@ -163,13 +163,18 @@ class TENET(nn.Module):
         return SupportFeatures(psi_rpn[rows], psi[rows], shots.phi[rows], shots.raw[rows], mask)
 
     def fit_objectness(
-        self, images: list[EncodedImage], boxes: list[Tensor], classes: SupportFeatures, bare: bool = False
+        self,
+        images: list[EncodedImage],
+        boxes: list[Tensor],
+        classes: SupportFeatures,
+        bare: bool = False,
+        cells: list[Cells] | None = None,
     ) -> Tensor:
         """What one class teaches in closed form, (w,), by pictures that show it at boxes (G, 4) each: the
         parts of `tenet.models.closed_form`.
 
         `bare`: the pictures show no surroundings; training pictures' cells are the negatives, and objectness
-        is all that is learned.
+        is all that is learned. `cells` of the pictures, where they are known already.
         """
         if not self.rpn.closed_form:
             raise ConfigError(
@@ -179,7 +184,7 @@ class TENET(nn.Module):
             raise InputError(
                 f"expected pictures with at least one box each, got {len(images)} and {len(boxes)}"
             )
-        cells = [self.cells(image, classes) for image in images]
+        cells = cells or [self.cells(image, classes) for image in images]
         objectness = fit_cells(cells, boxes, self.rpn.background, bare)
         return objectness if bare else torch.cat([objectness, self.learn_in_place(images, boxes)])
 

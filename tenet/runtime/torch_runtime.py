@@ -145,8 +145,7 @@ class TorchRuntime:
                 alike = self._looks_alike(images[number], boxes, features)
                 ranks[row] = covering_rank(boxes, alike, scene.boxes[place])
         shown = [scene.boxes for scene in scenes]
-        objectness = self._fit(list(zip(cells, shown, strict=True)))
-        return torch.cat([objectness, self.detector.learn_in_place(images, shown)]), ranks
+        return self.detector.fit_objectness(images, shown, features, cells=cells), ranks
 
     def _looks_alike(self, image: EncodedImage, boxes: Tensor, features: SupportFeatures) -> Tensor:
         """(n,) bool: whether boxes (n, 4) look like the class by the cosine prior; without it, none."""

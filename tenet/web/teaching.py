@@ -14,7 +14,7 @@ from tenet.banks.class_names import check_name
 from tenet.banks.registration import Registration
 from tenet.banks.shot_inputs import ShotLike, read_shots
 from tenet.banks.stored_class import StoredClass, store
-from tenet.banks.stored_shots import StoredShot, runtime_shots
+from tenet.banks.stored_shots import StoredShot, runtime_shots, without_doubles
 from tenet.data.images import picture_size
 from tenet.errors import DataError, InputError, WeightsError
 from tenet.structures import ClassFeatures
@@ -61,7 +61,7 @@ class Teacher:
         head = self._store.head(name)
         known = [] if head is None else self._store.shots(head)
         kept = [] if replace else [shot for _, shot in known]
-        fresh, notes = _without_doubles(kept, read)
+        fresh, notes = without_doubles(kept, read)
         if fresh:
             self._check_room(name, head, len(kept) + len(fresh))
             gone = [key for key, _ in known] if replace else []
@@ -186,23 +186,6 @@ def _again(change: Callable[[], Answer]) -> Answer:
         except ChangedError:
             continue
     return change()
-
-
-def _without_doubles(
-    kept: Sequence[StoredShot], read: Sequence[tuple[StoredShot, str]]
-) -> tuple[list[StoredShot], list[str]]:
-    rows = {shot.source: row for row, shot in enumerate(kept)}
-    fresh: list[StoredShot] = []
-    notes: list[str] = []
-    for shot, note in read:
-        if shot.source in rows:
-            notes.append(f"one shot is the same as shot {rows[shot.source]} and was left out")
-            continue
-        rows[shot.source] = len(kept) + len(fresh)
-        if note:
-            notes.append(f"shot {rows[shot.source]}: {note}")
-        fresh.append(shot)
-    return fresh, notes
 
 
 def _check_kept(name: str, shots: Sequence[StoredShot], limits: Limits) -> None:
