@@ -57,7 +57,8 @@ def draw_descriptors(record: Record) -> Any:
             x, y, within = zip(*own, strict=True)
             axes.errorbar(x, y, within, marker="o", capsize=3, label=name or None)
         axes.axhline(level, color="grey", linestyle="--", label=reference)
-        axes.legend()
+        axes.set_xticks(sorted({x for own in series.values() for x, *_ in own}))
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1))
         axes.set_ylabel("crops named rightly, percent")
     else:
         values = [_percent(told.groups[name]) for name in points]
