@@ -14,8 +14,6 @@ TOO_SMALL = 32.0
 """Expected side, in pixels of the largest working picture, below which a picture is cut."""
 IN_TILE = 64.0
 """Side that a thing should have in a tile's working picture: a compromise of sight and time."""
-IN_GUESSED_TILE = 40.0
-"""The same where bare crops alone tell the size: a third of the tiles for what may not be there."""
 SMALLEST_TILE = 320
 """Pixels of the picture: a smaller tile would be enlarged more than three times and show nothing new."""
 OVERLAP = 1.5
@@ -39,16 +37,13 @@ def longest_side(picture: tuple[int, int], seen: Sequence[SeenSize]) -> float:
     return max(sides, default=1.0)
 
 
-def plan_tiles(
-    picture: tuple[int, int], seen: Sequence[SeenSize], in_tile: float = IN_TILE
-) -> tuple[list[Tile], int]:
-    """Tiles in which things that were seen at those sizes have a side of `in_tile`, row by row, and their
-    overlap in pixels.
+def plan_tiles(picture: tuple[int, int], seen: Sequence[SeenSize]) -> tuple[list[Tile], int]:
+    """Tiles for things that were seen at those sizes, row by row, and their overlap in pixels.
 
     There are at most `MOST_TILES`: for things smaller still, tiles grow and things stay small in them.
     """
     side = expected_side(picture, seen)
-    tile = max(SMALLEST_TILE, math.ceil(side * LARGEST / in_tile))
+    tile = max(SMALLEST_TILE, math.ceil(side * LARGEST / IN_TILE))
     # A shot much larger than the others must not make the tiles mostly overlap; the whole picture is
     # looked at for such things.
     wanted = OVERLAP * max(side, longest_side(picture, seen))

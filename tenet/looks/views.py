@@ -18,7 +18,7 @@ from PIL import Image
 from tenet.errors import InputError
 from tenet.looks.merging import Look, join, merge
 from tenet.looks.sizes import LARGEST, OBJECT, SMALLEST, SeenSize, all_bare, expected_side, scaled_to
-from tenet.looks.tiles import IN_GUESSED_TILE, IN_TILE, Tile, needs_tiles, plan_tiles
+from tenet.looks.tiles import Tile, needs_tiles, plan_tiles
 from tenet.runtime.protocol import Picture
 from tenet.structures import Detections, FloatArray
 
@@ -158,11 +158,9 @@ def plan_views(
 
 
 def tiles_after(view: View, picture: tuple[int, int], seen: Sequence[Sequence[SeenSize]]) -> list[View]:
-    """The tiles that follow where a `guessed` view found nothing; coarser ones than those of a size that is
-    known."""
+    """The tiles that follow where a `guessed` view found nothing."""
     own = [one for label in view.labels for one in seen[label]]
-    parts = _tiled(picture, view.labels, own, IN_GUESSED_TILE)[1:]
-    return [replace(part, rivals=view.rivals) for part in parts]
+    return [replace(part, rivals=view.rivals) for part in _tiled(picture, view.labels, own)[1:]]
 
 
 def _with_rivals(view: View, every: tuple[int, ...], whole: tuple[int, ...]) -> View:
@@ -227,11 +225,9 @@ def _whole(picture: tuple[int, int], labels: tuple[int, ...], longer: float, lea
     return View(labels, (0, 0, *picture), at_least(scaled_to(picture, longer)), least)
 
 
-def _tiled(
-    picture: tuple[int, int], labels: tuple[int, ...], seen: Sequence[SeenSize], in_tile: float = IN_TILE
-) -> list[View]:
+def _tiled(picture: tuple[int, int], labels: tuple[int, ...], seen: Sequence[SeenSize]) -> list[View]:
     """The whole picture for things that no tile has whole, then the tiles."""
-    tiles, overlap = plan_tiles(picture, seen, in_tile)
+    tiles, overlap = plan_tiles(picture, seen)
     if len(tiles) == 1:
         return [_whole(picture, labels, LARGEST)]
     width, height = picture
