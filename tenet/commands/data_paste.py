@@ -15,8 +15,6 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tenet.commands.console import add_set_arguments, at_least_one, names, progress
 
 if TYPE_CHECKING:
@@ -65,8 +63,8 @@ def _without(dataset: "Dataset", classes: list[str]) -> "Dataset":
             f"--without: expected classes of {dataset.name}, such as {', '.join(dataset.classes[:5])}; "
             f"got {unknown[0]!r}"
         )
-    rows = [dataset.classes.index(name) for name in classes]
-    kept = [record.id for record in dataset.records if not np.isin(record.target.labels, rows).any()]
+    rows = {dataset.classes.index(name) for name in classes}
+    kept = [record.id for record in dataset.records if rows.isdisjoint(record.target.labels.tolist())]
     if not kept:
         raise InputError(f"--without: expected pictures without {', '.join(classes)}, found none")
     return dataset.subset(kept)
