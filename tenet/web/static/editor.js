@@ -15,6 +15,10 @@ const touch = matchMedia("(hover: none)");
 export function teachFrom(files, name = "") {
   const pictures = [...files].filter((file) => file.type.startsWith("image/") || !file.type);
   if (!pictures.length) return toast("Those are no pictures.", "bad");
+  if (!$("editor").open) {
+    waiting = [];
+    $("editor-name").value = "";
+  }
   waiting.push(...pictures);
   if (name) $("editor-name").value = name;
   if (!$("editor").open) {
@@ -180,6 +184,7 @@ export function prepareEditor() {
   $("editor-skip").addEventListener("click", () => { waiting.shift(); next(); });
   $("editor-close").addEventListener("click", () => $("editor").close());
   $("editor").addEventListener("close", () => {
+    if ($("editor").open) return; // the event comes late: pictures that came meanwhile have opened it again
     waiting = [];
     $("editor-name").value = "";
   });
