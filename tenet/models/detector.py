@@ -171,19 +171,13 @@ class TENET(nn.Module):
         cells: list[Cells] | None = None,
     ) -> Tensor:
         """What one class teaches in closed form, (w,), by pictures that show it at boxes (G, 4) each: the
-        parts of `tenet.models.closed_form`.
-
-        `bare`: the pictures show no surroundings; training pictures' cells are the negatives, and objectness
-        is all that is learned. `cells` of the pictures, where they are known already.
+        parts of `tenet.models.closed_form`. `bare`: without surroundings; training pictures' cells are the
+        negatives, and objectness is all that is learned. `cells`: of the pictures, where known.
         """
         if not self.rpn.closed_form:
-            raise ConfigError(
-                "closed-form objectness is off in this configuration; set rpn.closed_form = true"
-            )
+            raise ConfigError("closed-form objectness is off; set rpn.closed_form = true")
         if not images or len(boxes) != len(images) or any(len(own) == 0 for own in boxes):
-            raise InputError(
-                f"expected pictures with at least one box each, got {len(images)} and {len(boxes)}"
-            )
+            raise InputError(f"pictures: expected at least one box each, got {len(images)} and {len(boxes)}")
         cells = cells or [self.cells(image, classes) for image in images]
         objectness = fit_cells(cells, boxes, self.rpn.background, bare)
         return objectness if bare else torch.cat([objectness, self.learn_in_place(images, boxes)])

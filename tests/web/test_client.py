@@ -7,6 +7,7 @@ import signal
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,9 +59,10 @@ def test_the_client_finds_what_the_library_finds(client: Client, tmp_path: Path)
 def test_a_single_shot_needs_no_list_and_an_array_is_told(client: Client) -> None:
     assert client.register("red", (file("red"), BOX)).added == 1
     assert client.register("red", file("red", 1)).added == 1
+    wrong: Any
     for wrong in (np.zeros((4, 4, 3), np.uint8), [file("red")]):
         with pytest.raises(InputError, match="expected the path of one picture file or its bytes"):
-            client.detect(wrong)  # type: ignore[arg-type]
+            client.detect(wrong)
 
 
 def test_a_bank_and_a_job(client: Client) -> None:
