@@ -18,6 +18,7 @@ from tenet.web import wording
 from tenet.web.admission import Admission, Watch
 from tenet.web.answers import error_response
 from tenet.web.failures import BusyError, status_and_code
+from tenet.web.fields import ONLY_KNOWN_FIELDS
 from tenet.web.limits import Limits
 from tenet.web.routes import bank, classes, detect, exports, health, jobs, page
 from tenet.web.safety import BEARER, Guard
@@ -72,7 +73,8 @@ def create_app(
     )
     app.state.service = service
     for router in ROUTERS:
-        app.include_router(router, dependencies=[BEARER] if router.prefix.startswith("/v1") else [])
+        demands = [BEARER, ONLY_KNOWN_FIELDS] if router.prefix.startswith("/v1") else []
+        app.include_router(router, dependencies=demands)
     app.add_exception_handler(TenetError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _other)

@@ -136,6 +136,20 @@ def test_options(client: TestClient) -> None:
     assert "64" in message(detect(client, both, size="10"), 422)
 
 
+def test_fields_that_do_not_exist_are_refused_and_the_likely_one_is_named(client: TestClient) -> None:
+    teach(client)
+    assert "'treshold': expected no such field; did you mean threshold?" in message(
+        detect(client, file(), treshold="0.3"), 422
+    )
+    assert "there is classes, limit, pictures" in message(detect(client, file(), q="1"), 422)
+    answer = client.post("/v1/detect?threshold=0.3", files={"pictures": ("a.png", file())})
+    assert "threshold belongs into the body" in message(answer, 422)
+    answer = client.post("/v1/detect", files={"picture": ("a.png", file())})
+    assert "did you mean pictures?" in message(answer, 422)
+    assert "did you mean limit?" in message(client.get("/v1/classes?limits=3"), 422)
+    assert client.get("/v1/classes?limit=3&start=0").status_code == 200
+
+
 def test_one_bad_picture_among_others(client: TestClient) -> None:
     teach(client)
     answer = detect(client, file(), b"no picture", file()[:300]).json()
