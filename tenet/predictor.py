@@ -48,7 +48,7 @@ class Tenet:
     def load(name: str | Path | None = None) -> "Tenet":
         """A model by its name or file; without one, the model that comes with the package. No network is
         needed."""
-        from tenet.runtime.torch_runtime import load_runtime
+        from tenet.runtime.loading import load_runtime
 
         return Tenet(load_runtime(name))
 
@@ -183,17 +183,26 @@ class Tenet:
 
     def _frames(self, loaded: Iterable[Loaded], request: Request, batch: int) -> Iterator[Frame]:
         for block in _blocks(loaded, batch):
-            seen = self._see([one.picture for one in block], request, batch)
-            for one, looks in zip(block, seen, strict=True):
-                detections = combine(
-                    looks.views,
-                    looks.found,
-                    request.classes,
-                    request.threshold,
-                    request.limit,
-                    partial(request.judge, looks.picture),
-                )
+            found = self._find([one.picture for one in block], request, batch)
+            for one, detections in zip(block, found, strict=True):
                 yield Frame(one.number, one.path, one.time, one.picture, detections, one.error)
+
+    def _find(self, pictures: Sequence[Picture | None], request: Request, batch: int) -> list[Detections]:
+        """What is in each picture: of a pair of networks, what both agree on."""
+        if request.members:
+            one, two = (self._find(pictures, own, batch) for own in request.members)
+            return [request.agreed(*found) for found in zip(one, two, strict=True)]
+        return [
+            combine(
+                looks.views,
+                looks.found,
+                request.classes,
+                request.threshold,
+                request.limit,
+                partial(request.judge, looks.picture),
+            )
+            for looks in self._see(pictures, request, batch)
+        ]
 
     def _see(self, pictures: Sequence[Picture | None], request: Request, batch: int) -> list[Looks]:
         """Every picture as it is planned, and again where what was found calls for another size."""
@@ -220,7 +229,7 @@ class Tenet:
         for labels, same in groupby(order, key=lambda row: jobs[row].view.matched):
             for some in _batches(list(same), [job.view.size for job in jobs], batch):
                 pixels = [jobs[row].view.pixels(jobs[row].picture) for row in some]
-                images = self.runtime.encode_images(pixels)
+                images = request.runtime.encode_images(pixels)
                 found.update(zip(some, self._match(images, labels, request), strict=True))
         return [found[row] for row in range(len(jobs))]
 
@@ -229,7 +238,7 @@ class Tenet:
         parts: list[list[Detections]] = [[] for _ in images]
         for start in range(0, len(labels), CLASSES_AT_ONCE):
             features = request.features(labels[start : start + CLASSES_AT_ONCE])
-            for part, one in zip(parts, self.runtime.match(images, features), strict=True):
+            for part, one in zip(parts, request.runtime.match(images, features), strict=True):
                 part.append(replace(one, labels=one.labels + start, classes=()))
         return [join(part) for part in parts]
 

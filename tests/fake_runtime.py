@@ -11,6 +11,7 @@ from tenet.structures import ClassFeatures, Detections, Explanation, Shot
 
 class FakeRuntime:
     name, fingerprint, support_size, threshold = "fake", "fake-1", 32, 0.5
+    members = ()
 
     def __init__(self, fingerprint: str = "fake-1") -> None:
         self.fingerprint = fingerprint
@@ -28,6 +29,9 @@ class FakeRuntime:
 
     def match(self, images: Sequence[Picture], classes: Sequence[ClassFeatures]) -> list[Detections]:
         return [self._match(image, classes) for image in images]
+
+    def of_member(self, features: ClassFeatures, number: int) -> ClassFeatures:
+        raise NotImplementedError
 
     def calibrate(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         return scores

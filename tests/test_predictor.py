@@ -277,9 +277,9 @@ def test_loading_asks_the_runtime_by_name(monkeypatch: pytest.MonkeyPatch) -> No
     import sys
     from types import ModuleType
 
-    module = ModuleType("tenet.runtime.torch_runtime")
+    module = ModuleType("tenet.runtime.loading")
     module.load_runtime = lambda name=None: FakeRuntime(f"weights of {name}")  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "tenet.runtime.torch_runtime", module)
+    monkeypatch.setitem(sys.modules, "tenet.runtime.loading", module)
     assert Tenet.load("tenet_lite0").runtime.fingerprint == "weights of tenet_lite0"
     assert Tenet.load().runtime.fingerprint == "weights of None"
     assert Tenet.load().name == "fake"

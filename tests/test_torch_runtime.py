@@ -13,8 +13,9 @@ from tenet.errors import WeightsError
 from tenet.models.build import build_detector
 from tenet.predictor import Tenet
 from tenet.runtime.calibration import Calibration
+from tenet.runtime.loading import load_runtime
 from tenet.runtime.shipped import shipped_models
-from tenet.runtime.torch_runtime import TorchRuntime, load_runtime
+from tenet.runtime.torch_runtime import TorchRuntime
 from tenet.structures import Shot
 
 CONFIG = replace(TINY, rpn=replace(TINY.rpn, closed_form=True))

@@ -3,7 +3,6 @@
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,13 +13,15 @@ from tiny_detector import TINY
 
 from tenet.cli import main
 from tenet.records.record import read_record
-from tenet.runtime import torch_runtime
+from tenet.runtime import loading
 from tenet.runtime.calibration import Calibration
+from tenet.settings import to_table
 from tenet.trials.trial import try_set
 
 
 class Runtime(FakeRuntime):
-    detector = SimpleNamespace(config=TINY)
+    def described(self) -> dict[str, Any]:
+        return to_table(TINY)
 
     def uncalibrated(self) -> "Runtime":
         return self
@@ -30,8 +31,8 @@ class Runtime(FakeRuntime):
 def written(monkeypatch: pytest.MonkeyPatch) -> list[Calibration]:
     """Calibrations that the command wrote into a model."""
     kept: list[Calibration] = []
-    monkeypatch.setattr(torch_runtime, "load_runtime", lambda name: Runtime())
-    monkeypatch.setattr(torch_runtime, "write_calibration", lambda name, curve: kept.append(curve))
+    monkeypatch.setattr(loading, "load_runtime", lambda name: Runtime())
+    monkeypatch.setattr(loading, "write_calibration", lambda name, curve: kept.append(curve))
     return kept
 
 

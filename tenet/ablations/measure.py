@@ -32,7 +32,7 @@ from tenet.models.detector import TENET
 from tenet.recipe import Recipe
 from tenet.records.measured import evaluation_figures
 from tenet.records.record import Figure, Record
-from tenet.runtime.torch_runtime import model_file
+from tenet.runtime.loading import model_file
 
 Progress = Callable[[Iterable[Any], int], Iterable[Any]]
 TIMED_PICTURES = 4

@@ -293,8 +293,8 @@ def _model(model: str) -> Model:
     from tenet.errors import InputError
     from tenet.models.build import build_detector
     from tenet.presets import PRESETS, preset
+    from tenet.runtime.loading import model_file
     from tenet.runtime.shipped import shipped_models
-    from tenet.runtime.torch_runtime import model_file
 
     shipped = model in shipped_models()
     if model in PRESETS and not shipped:

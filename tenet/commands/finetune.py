@@ -140,7 +140,7 @@ def _start(name: str, overrides: list[str], root: Path) -> "tuple[TENET, Recipe,
     from tenet.engine.meta_train import new_detector
     from tenet.errors import ConfigError
     from tenet.recipe import Recipe, load_recipe
-    from tenet.runtime.torch_runtime import model_file
+    from tenet.runtime.loading import model_file
     from tenet.settings import differences, override
 
     if name.endswith(".toml"):

@@ -41,6 +41,10 @@ def run(args: argparse.Namespace) -> int:
         print("configurations, for recipes")
         print(*(f"  {name}" for name in PRESETS), sep="\n")
         return 0
+    for name in shipped.get(args.name, {}).get("members", []):
+        print(f"{name}: see `tenet models {name}`")
+    if "members" in shipped.get(args.name, {}):
+        return 0
     weighed = args.name in shipped and args.name not in PRESETS
     config = Recipe.from_dict(shipped[args.name]["recipe"]).model if weighed else preset(args.name)
     _print_settings(config, 0)
@@ -60,8 +64,10 @@ def _about(name: str, document: dict[str, Any]) -> str:
     from tenet.runtime.calibration import Calibration
     from tenet.runtime.shipped import DEFAULT
 
-    calibration, novel = document.get("calibration"), document["split"]["novel"]
-    told = f"threshold {Calibration.from_json(calibration).threshold:.2f}"
+    novel = document.get("split", {}).get("novel")
+    told = f"threshold {Calibration.from_json(document.get('calibration')).threshold:.2f}"
+    if "members" in document:
+        told += f", {' and '.join(document['members'])} together"
     if novel:
         told += f", for research: {', '.join(novel)} are new to it"
     return told + (", the default" if name == DEFAULT else "")

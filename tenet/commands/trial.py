@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     from tenet.drawing.figures import save_figure
     from tenet.errors import InputError
     from tenet.records.record import made_by
-    from tenet.runtime.torch_runtime import load_runtime
+    from tenet.runtime.loading import load_runtime
     from tenet.trials.calibrating import draw_reliability
 
     made_by()  # the commit that runs, not that of hours later
@@ -153,7 +153,8 @@ def _finetuned(args: argparse.Namespace, runtime: Any, dataset: "Dataset", shots
     from tenet.engine.checkpoint import load, restore_detector
     from tenet.engine.finetune import finetune
     from tenet.predictor import Tenet
-    from tenet.runtime.torch_runtime import TorchRuntime, model_file
+    from tenet.runtime.loading import model_file
+    from tenet.runtime.torch_runtime import TorchRuntime
 
     found = load(model_file(args.model))
     detector = finetune(
@@ -184,7 +185,7 @@ def _worth(trials: "Sequence[Trial]", threshold: float) -> dict[str, Any]:
 def _calibrate(model: str | None, trials: "Sequence[Trial]") -> dict[str, Any]:
     """Judge curves on what they did not see, then write the curve of all into the model."""
     from tenet.runtime.calibration import Calibration
-    from tenet.runtime.torch_runtime import write_calibration
+    from tenet.runtime.loading import write_calibration
     from tenet.trials.calibrating import best_threshold, fit_calibration, judge_calibration
 
     held = judge_calibration(trials)
@@ -206,7 +207,6 @@ def _calibrate(model: str | None, trials: "Sequence[Trial]") -> dict[str, Any]:
 def _write_record(args: argparse.Namespace, runtime: Any, document: dict[str, Any], seconds: float) -> None:
     from tenet.records.measured import trial_figures
     from tenet.records.record import Record, write_record
-    from tenet.settings import to_table
 
     settings = {
         "min_side": args.min_side,
@@ -223,7 +223,7 @@ def _write_record(args: argparse.Namespace, runtime: Any, document: dict[str, An
             command=args.command_line,
             model={"name": runtime.name, "weights": runtime.fingerprint},
             config={
-                "model": to_table(runtime.detector.config),
+                "model": runtime.described(),
                 "settings": {**settings, "shots": args.shots, "seeds": args.seeds},
             },
             figures=trial_figures(document, _way(args)),

@@ -31,6 +31,7 @@ from tenet.errors import ConfigError, TenetError, TrainingError, WeightsError
 from tenet.models.build import build_detector
 from tenet.models.detector import TENET
 from tenet.recipe import Recipe
+from tenet.runtime.shipped import PAIR
 from tenet.settings import differences
 from tenet.version import __version__
 
@@ -109,6 +110,9 @@ def load(path: Path) -> Checkpoint:
         raise WeightsError(f"{path}: expected a checkpoint of `tenet train`, found nothing there")
     try:
         document = read_json(path)
+        if isinstance(document, dict) and document.get("format") == PAIR:
+            members = " or ".join(map(str, document.get("members", [])))
+            raise WeightsError(f"{path.stem}: expected a single network, but this is a pair; take {members}")
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise WeightsError(f"{path}: expected a checkpoint ({FORMAT}), found another file")
         content = path.with_suffix(".safetensors").read_bytes()

@@ -9,7 +9,7 @@ from tenet.engine.checkpoint import load
 from tenet.engine.optim import BACKBONE
 from tenet.errors import ConfigError
 from tenet.models.detector import TENET
-from tenet.runtime.torch_runtime import model_file
+from tenet.runtime.loading import model_file
 
 
 def start_from(detector: TENET, name: str, novel: list[str], parts: tuple[str, ...] = ("",)) -> int:

@@ -4,6 +4,7 @@ Boxes are (n, 4) float32 xyxy in pixels of one picture, the same for all that ar
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,10 @@ WITHIN = 0.6
 """Share of a cut box inside a whole one from which it is a piece of the same thing."""
 MOST = 300
 """Detections kept in one picture."""
+
+HALF = np.float32(0.5)
+AGREED = 0.55
+"""Overlap (IoU) from which boxes of two networks are one."""
 
 Look = tuple[Detections, NDArray[np.bool_]]
 """What was found in a part of a picture, and (n,) which boxes an inner border of the part cut."""
@@ -103,3 +108,35 @@ def merge(looks: Sequence[Look], most: int = MOST) -> Detections:
     cut = np.concatenate([cut for _, cut in looks])[np.argsort(-scores, kind="stable")]
     found, _ = without_pieces(everything, cut)
     return found.select(nms(found.boxes, found.scores, found.labels, most=most))
+
+
+def agree(one: Detections, two: Detections) -> Detections:
+    """What two networks found in one picture, best first: boxes of a class that both gave become one, their
+    mean weighted by score; a score is the mean of both, and 0 from the one that does not give the box.
+
+    The best box chooses its partner first, and each box has one at most. The shot is that of the better one.
+    """
+    overlap = np.where(one.labels[:, None] == two.labels[None], iou(one.boxes, two.boxes), 0.0)
+    rows, others = np.nonzero(overlap >= AGREED)
+    better = np.maximum(one.scores[rows], two.scores[others])
+    partner: dict[int, int] = {}
+    taken: set[int] = set()
+    for place in np.lexsort((-overlap[rows, others], -better)).tolist():
+        row, other = int(rows[place]), int(others[place])
+        if row not in partner and other not in taken:
+            partner[row] = other
+            taken.add(other)
+    first = one.select(np.array(list(partner), np.int64))
+    second = two.select(np.array(list(partner.values()), np.int64))
+    share = first.scores / np.maximum(first.scores + second.scores, np.finfo(np.float32).tiny)
+    both = Detections(
+        (second.boxes + share[:, None] * (first.boxes - second.boxes)).astype(np.float32),
+        HALF * (first.scores + second.scores),
+        first.labels,
+        np.where(first.scores >= second.scores, first.shots, second.shots),
+    )
+    alone = [
+        one.select(np.setdiff1d(np.arange(len(one)), list(partner))),
+        two.select(np.setdiff1d(np.arange(len(two)), list(taken))),
+    ]
+    return join([both, *(replace(part, scores=HALF * part.scores) for part in alone)], one.classes)

@@ -1,6 +1,7 @@
 """What is looked for: the classes of a bank that were asked for, checked before any picture is opened."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from math import isfinite
 from typing import Protocol
@@ -9,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tenet.errors import InputError, WeightsError
+from tenet.looks.merging import MOST, agree
 from tenet.looks.second_look import EVIDENCE, MOST_LOOKS, Looks, found_shift
 from tenet.looks.sizes import SeenSize, seen_well
 from tenet.looks.usual_size import usual_size
 from tenet.looks.views import LOOKS_AGAIN, Size, View, check_size, plan_views, tiles_after
 from tenet.runtime.protocol import Runtime
-from tenet.structures import ClassFeatures, FloatArray
+from tenet.structures import ClassFeatures, Detections, FloatArray
 
 KEPT = 256
 """Features of so many classes are held in memory; of more they are fetched anew for each batch."""
@@ -58,11 +60,16 @@ class Request:
         self.threshold = asked_threshold(runtime.threshold if threshold is None else threshold)
         self.limit = whole_number("limit", limit)
         self._bank, self._size, self._tiles = bank, size, tiles
-        self._runtime = runtime
+        self.runtime = runtime
         self._seen = [bank.seen(name) for name in self.classes]
         self._usual = [usual_size(seen) for seen in self._seen]
         self._features: dict[int, ClassFeatures] = {}
         self._views: dict[tuple[int, int], list[View]] = {}
+        # What one network is sure of the other may not see: nothing is cut off before they agree.
+        self.members = [
+            Request(member, _MembersBank(bank, row), 0.0, self.classes, size, tiles, MOST)
+            for row, member in enumerate(runtime.members)
+        ]
 
     def views(self, width: int, height: int) -> list[View]:
         """How a picture of that size is looked at."""
@@ -91,7 +98,13 @@ class Request:
         for label in np.unique(labels).tolist():
             mine = labels == label
             weighed[mine] *= self._usual[label].factor(boxes[mine], scores[mine], picture)
-        return self._runtime.calibrate(weighed)
+        return self.runtime.calibrate(weighed)
+
+    def agreed(self, one: Detections, two: Detections) -> Detections:
+        """What the two networks of a pair found in one picture, as one result."""
+        both = agree(one, two)
+        told = replace(both, scores=self.runtime.calibrate(both.scores))
+        return told.select(np.flatnonzero(told.scores >= self.threshold)[: self.limit])
 
     def features(self, labels: Sequence[int]) -> list[ClassFeatures]:
         """Features of the classes in these rows of `classes`."""
@@ -101,6 +114,28 @@ class Request:
             if label not in self._features:
                 self._features[label] = self._bank.features(self.classes[label])
         return [self._features[label] for label in labels]
+
+
+class _MembersBank:
+    """The bank of a pair, as one of its networks knows it."""
+
+    def __init__(self, bank: Bank, row: int) -> None:
+        self._bank, self._row, self.names = bank, row, bank.names
+
+    @property
+    def _pair(self) -> Runtime:
+        assert self._bank.runtime is not None  # checked by the pair's own request
+        return self._bank.runtime
+
+    @property
+    def runtime(self) -> Runtime:
+        return self._pair.members[self._row]
+
+    def features(self, name: str) -> ClassFeatures:
+        return self._pair.of_member(self._bank.features(name), self._row)
+
+    def seen(self, name: str) -> list[SeenSize]:
+        return self._bank.seen(name)
 
 
 def check_is_bank(bank: object) -> None:

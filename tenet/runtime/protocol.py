@@ -28,6 +28,11 @@ class Runtime(Protocol):
         """Another one whenever the same shots would give other features."""
 
     @property
+    def members(self) -> "Sequence[Runtime]":
+        """Networks that look at a picture each for itself, before what they found is put together; none for
+        a single network."""
+
+    @property
     def support_size(self) -> int:
         """Side of a shot's crop, in pixels."""
 
@@ -44,6 +49,9 @@ class Runtime(Protocol):
     def match(self, images: Sequence[Any], classes: Sequence[ClassFeatures]) -> list[Detections]:
         """Every class in every encoded picture, best first; a label is a row of `classes`. Scores are raw:
         they rank boxes; only those below the model's own `score_threshold` are cut off."""
+
+    def of_member(self, features: ClassFeatures, number: int) -> ClassFeatures:
+        """A class as one of the `members` knows it."""
 
     def calibrate(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """Raw scores (n,) → how often such a box is right, (n,), in the same order."""

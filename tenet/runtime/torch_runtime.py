@@ -8,17 +8,14 @@ own picture is measured with that shot left out, where there are others.
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tenet.data.files import read_json, write_json
-from tenet.engine.checkpoint import find, load, restore_detector
-from tenet.errors import WeightsError
+from tenet.errors import InputError
 from tenet.models.detector import TENET
 from tenet.models.encoder import EncodedImage
 from tenet.models.objectness import Cells, covering_rank, fit_cells, ranked_boxes
@@ -27,41 +24,18 @@ from tenet.runtime.bare_shots import on_ground
 from tenet.runtime.calibration import Calibration
 from tenet.runtime.explaining import explain_regions
 from tenet.runtime.protocol import Picture
-from tenet.runtime.shipped import DEFAULT, SHIPPED, shipped_models
+from tenet.settings import to_table
 from tenet.structures import ClassFeatures, Detections, Explanation, Shot
 
-CHECKPOINTS = "checkpoints"
-"""The folder of a run's checkpoints, inside that of the run."""
 
+class Widths(NamedTuple):
+    """Lengths of a class's features: ψ (d) and φ (2d, region, region), raw, and those that what it learned in
+    closed form may have."""
 
-def model_file(name: str | Path | None = None) -> Path:
-    """The JSON file of a shipped model, or of a run's checkpoint. None is the default model."""
-    name = DEFAULT if name is None else name
-    path = SHIPPED / f"{name}.json"
-    if isinstance(name, str) and path.is_file():
-        return path
-    path = find(Path(name))
-    if not path.is_file():
-        raise WeightsError(
-            f"model: expected one of {', '.join(shipped_models()) or 'no shipped model'}, or the folder "
-            f"or checkpoint of a run; got {str(name)!r}"
-        )
-    return path
-
-
-def write_calibration(name: str | Path | None, calibration: Calibration) -> None:
-    """Keep a calibration beside the model's weights."""
-    path = model_file(name)
-    write_json(path, {**read_json(path), "calibration": calibration.to_json()}, indent=1)
-
-
-def load_runtime(name: str | Path | None = None) -> "TorchRuntime":
-    """A shipped model by name, or the model of a run: its folder or a checkpoint. None is the default."""
-    path = model_file(name)
-    checkpoint = load(path)
-    # People call the model of a run by the run, not by one of its steps.
-    called = path.parent.parent.name if path.parent.name == CHECKPOINTS else path.stem
-    return TorchRuntime(restore_detector(checkpoint), called, Calibration.from_json(checkpoint.calibration))
+    d: int
+    raw: int
+    learned: tuple[int, ...]
+    region: int
 
 
 class TorchRuntime:
@@ -75,6 +49,17 @@ class TorchRuntime:
         self.fingerprint = fingerprint(detector)
         self._stacked: tuple[tuple[ClassFeatures, ...], SupportFeatures] | None = None
 
+    @property
+    def members(self) -> tuple[()]:
+        return ()
+
+    def of_member(self, features: ClassFeatures, number: int) -> ClassFeatures:
+        raise InputError(f"{self.name}: expected a pair of networks, this is a single one")
+
+    def described(self) -> dict[str, Any]:
+        """Its configuration as plain tables."""
+        return to_table(self.detector.config)
+
     def uncalibrated(self) -> "TorchRuntime":
         """The same network with its raw scores."""
         return TorchRuntime(self.detector, self.name)
@@ -86,6 +71,12 @@ class TorchRuntime:
     @property
     def threshold(self) -> float:
         return self.calibration.threshold
+
+    @property
+    def widths(self) -> Widths:
+        """Lengths of the features that `encode_shots` gives."""
+        encoder = self.detector.encoder
+        return Widths(encoder.d, encoder.raw_channels, self.detector.closed_form.lengths, encoder.region_size)
 
     @torch.inference_mode()
     def encode_images(self, pictures: Sequence[Picture]) -> list[EncodedImage]:

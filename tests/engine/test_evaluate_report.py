@@ -19,7 +19,7 @@ from tenet.engine.evaluation_examples import MISSED, RIGHT, WRONG, all_marks, ch
 from tenet.engine.evaluation_report import report_html
 from tenet.presets import PRESETS
 from tenet.records.record import read_record
-from tenet.runtime.torch_runtime import load_runtime
+from tenet.runtime.loading import load_runtime
 from tenet.scoring.report import shots_table
 
 

@@ -29,7 +29,7 @@ from tenet.errors import ConfigError, InputError
 from tenet.predictor import Tenet
 from tenet.recipe import Recipe
 from tenet.runtime.calibration import Calibration
-from tenet.runtime.torch_runtime import load_runtime, model_file
+from tenet.runtime.loading import load_runtime, model_file
 
 
 @pytest.fixture

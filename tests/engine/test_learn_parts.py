@@ -17,7 +17,7 @@ from tenet.models.build import build_detector
 from tenet.models.detector import BOX_PARTS, UNDER_BOXES
 from tenet.presets import preset
 from tenet.recipe import Recipe
-from tenet.runtime.torch_runtime import model_file
+from tenet.runtime.loading import model_file
 
 BOXES = replace(
     TINY,
