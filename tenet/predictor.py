@@ -17,12 +17,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 
+import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 from tenet.errors import InputError
 from tenet.looks.frames import FolderDetections, Frame
-from tenet.looks.merging import MOST, join
+from tenet.looks.merging import MOST
 from tenet.looks.request import Bank, Request, whole_number
 from tenet.looks.second_look import Looks
 from tenet.looks.sources import Loaded, is_folder, is_one_picture, load_all, pictures_in
@@ -31,7 +32,7 @@ from tenet.runtime.protocol import Picture, Runtime
 from tenet.structures import Detections
 
 CLASSES_AT_ONCE = 64
-"""Classes in one call of `match`: memory grows with them."""
+"""Classes in one call of `match`: memory grows with them. No more than these meet in one picture."""
 BLOCK_PIXELS = 32_000_000
 """Decoded pixels that wait together for the network."""
 WORKING_PIXELS = 6_000_000
@@ -234,13 +235,35 @@ class Tenet:
         return [found[row] for row in range(len(jobs))]
 
     def _match(self, images: Sequence[Any], labels: Sequence[int], request: Request) -> list[Detections]:
-        """A few classes at a time; labels that come out are rows of `labels`."""
-        parts: list[list[Detections]] = [[] for _ in images]
-        for start in range(0, len(labels), CLASSES_AT_ONCE):
-            features = request.features(labels[start : start + CLASSES_AT_ONCE])
-            for part, one in zip(parts, request.runtime.match(images, features), strict=True):
-                part.append(replace(one, labels=one.labels + start, classes=()))
-        return [join(part) for part in parts]
+        """Classes in heats of a few at a time; labels that come out are rows of `labels`.
+
+        Classes compete, and only those that meet: so the best of a picture's heats meet in a final, and a
+        score does not depend on a class's place in the bank.
+        """
+        heats = [
+            request.runtime.match(images, request.features(labels[start : start + CLASSES_AT_ONCE]))
+            for start in range(0, len(labels), CLASSES_AT_ONCE)
+        ]
+        if len(heats) == 1:
+            return heats[0]
+        finals = []
+        for image, *found in zip(images, *heats, strict=True):
+            rows = _finalists(found)
+            if not rows:
+                finals.append(Detections.empty())
+                continue
+            [one] = request.runtime.match([image], request.features([labels[row] for row in rows]))
+            finals.append(replace(one, labels=np.array(rows, np.int64)[one.labels]))
+        return finals
+
+
+def _finalists(heats: Sequence[Detections]) -> list[int]:
+    """Rows of the classes with the best boxes of all heats, in their order."""
+    best = np.zeros(len(heats) * CLASSES_AT_ONCE)
+    for number, found in enumerate(heats):
+        np.maximum.at(best, found.labels + number * CLASSES_AT_ONCE, found.scores)
+    winners = np.argsort(-best, kind="stable")[:CLASSES_AT_ONCE]
+    return sorted(row for row in winners.tolist() if best[row] > 0)
 
 
 def _batches(rows: list[int], sizes: list[tuple[int, int]], batch: int) -> Iterator[list[int]]:

@@ -2,7 +2,9 @@
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from predictor_parts import GREEN, MIDDLE, RED, same
 from tenet.looks.sizes import SeenSize
 from tenet.pictures import read_picture
 from tenet.predictor import CLASSES_AT_ONCE, WORKING_PIXELS, Tenet
-from tenet.structures import Detections
+from tenet.structures import ClassFeatures, Detections
 
 
 @pytest.fixture
@@ -209,6 +211,46 @@ def test_thousands_of_classes_are_matched_a_few_at_a_time() -> None:
     found = Tenet(runtime).detect(scene(640, 480, RED, GREEN), bank, size=160)
     assert sorted(found.names.tolist()) == ["class 200", "class 3"]
     assert (runtime.most, runtime.encoded_images) == (CLASSES_AT_ONCE, 1)
+
+
+def test_a_score_does_not_depend_on_the_place_in_the_bank() -> None:
+    """Classes compete, and all that look alike meet: those of other heats too."""
+
+    class Rivals(FakeRuntime):
+        def match(self, images: Any, classes: Any) -> list[Detections]:
+            """Whatever looks alike shares its score."""
+            return [
+                replace(found, scores=found.scores / max(1, len(found)))
+                for found in super().match(images, classes)
+            ]
+
+    class Named(FakeBank):
+        """Classes named by their place and their colour."""
+
+        def __init__(self, runtime: FakeRuntime, names: list[str]) -> None:
+            super().__init__(runtime)
+            self.names = tuple(names)
+
+        def features(self, name: str) -> ClassFeatures:
+            return super().features(name.split()[1])
+
+        def seen(self, name: str) -> list[SeenSize]:
+            return [MIDDLE]
+
+    runtime = Rivals()
+    picture = scene(300, 200, ("red", (20, 30, 90, 100)))
+    scores = set()
+    for place in (0, 5, CLASSES_AT_ONCE - 1, CLASSES_AT_ONCE, CLASSES_AT_ONCE + 7):
+        names = ["blue"] * (CLASSES_AT_ONCE + 8)
+        names[2] = names[place] = "red"
+        bank = Named(runtime, [f"{row} {name}" for row, name in enumerate(names)])
+        found = Tenet(runtime).detect(picture, bank, threshold=0.0)
+        assert set(found.names.tolist()) == {
+            f"{row} {name}" for row, name in enumerate(names) if name == "red"
+        }
+        scores |= {round(score, 3) for score in found.scores.tolist()}
+    assert scores == {0.45}
+    assert len(Tenet(runtime).detect(scene(300, 200), bank, threshold=0.0)) == 0
 
 
 def test_threshold_of_the_model_unless_another_is_asked(model: Tenet, bank: FakeBank) -> None:
