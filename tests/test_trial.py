@@ -93,6 +93,25 @@ def test_pictures_of_shots_are_not_tested(tmp_path: Path) -> None:
     assert trial.objects < sum(len(record.target) for record in dataset.records) - used
 
 
+def test_a_picture_that_is_there_twice_is_not_tested(tmp_path: Path) -> None:
+    """One file under two ids: shown as a shot, it is known."""
+    path = make_set(tmp_path)
+    document = json.loads(path.read_text())
+    for kind in ("images", "annotations"):
+        again = [dict(row) for row in document[kind]]
+        for row in again:
+            row["id"] += 100
+            if kind == "annotations":
+                row["image_id"] += 100
+        document[kind] += again
+    path.write_text(json.dumps(document))
+    dataset = read_dataset(path)
+    trial = try_set(Tenet(FakeRuntime()), dataset, 1, 0, min_side=8)
+    shown = {record.identity for record in dataset.records if record.id not in trial.tested}
+    assert shown
+    assert not shown & {record.identity for record in dataset.records if record.id in trial.tested}
+
+
 def test_a_class_with_few_boxes_is_shown_them_all(tmp_path: Path) -> None:
     dataset = read_dataset(make_set(tmp_path, pictures=12))
     trial = try_set(Tenet(FakeRuntime()), dataset, shots=7, seed=0)  # green has 6

@@ -16,6 +16,8 @@ from tenet.records.record import read_record
 from tenet.runtime import loading
 from tenet.runtime.calibration import Calibration
 from tenet.settings import to_table
+from tenet.structures import Detections
+from tenet.trials import trial
 from tenet.trials.trial import try_set
 
 
@@ -38,7 +40,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[Calibration]:
 
 def test_calibration_names_both_halves(written: list[Calibration], tmp_path: Path) -> None:
     data, out = make_set(tmp_path, pictures=8), tmp_path / "out"
-    words = ["trial", "--data", str(data), "--shots", "1", "--seeds", "0,1", "--min-side", "8"]
+    words = ["trial", "runs/mine", "--data", str(data), "--shots", "1", "--seeds", "0,1", "--min-side", "8"]
     assert main([*words, "--calibrate", "--out", str(out), "--results", str(tmp_path / "r.json")]) == 0
     document = json.loads((out / "trial.json").read_text())
     assert document["judged"]["by"] == "picture"
@@ -117,3 +119,63 @@ def test_what_is_learned_for_a_trial_is_not_calibrated(
     words = ["trial", "--data", str(make_set(tmp_path)), "--finetune", "shots", "--calibrate"]
     assert main(words) == 1
     assert "--finetune leaves as it is; give one" in capsys.readouterr().err
+
+
+def test_sets_whose_files_have_one_name_stay_apart(
+    written: list[Calibration], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = []
+    for name in ("kitchen", "forest"):
+        (tmp_path / name).mkdir()
+        paths.append(str(make_set(tmp_path / name)))
+    words = ["--shots", "1", "--min-side", "8"]
+    assert main(["trial", "--data", ",".join(paths), *words]) == 0
+    told = capsys.readouterr().out
+    assert "kitchen/set" in told
+    assert "forest/set" in told
+    assert main(["trial", "--data", f"{paths[0]},{paths[0]}", *words]) != 0
+    assert "expected sets of different names" in capsys.readouterr().err
+
+
+def test_what_cannot_be_read_or_written_is_told_before_the_work(
+    written: list[Calibration],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    data = str(make_set(tmp_path))
+    monkeypatch.setattr(trial, "try_set", lambda *args, **settings: pytest.fail("the work began"))
+    assert main(["trial", "--data", f"{data},{tmp_path / 'none.json'}"]) != 0
+    assert main(["trial", "--data", data, "--json", f"{data}/x.json"]) != 0
+    told = capsys.readouterr().err
+    assert "none.json" in told
+    assert "--json: expected a file that can be written" in told
+
+
+def test_figures_are_told_even_if_nothing_can_be_calibrated(
+    written: list[Calibration],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    class Blind(Runtime):
+        def match(self, images: Any, classes: Any) -> list[Detections]:
+            return [Detections.empty() for _ in images]
+
+    monkeypatch.setattr(loading, "load_runtime", lambda name: Blind())
+    words = ["--shots", "1", "--min-side", "8", "--calibrate"]
+    assert main(["trial", "runs/mine", "--data", str(make_set(tmp_path)), *words]) != 0
+    answer = capsys.readouterr()
+    assert "AP50" in answer.out
+    assert "expected trials with at least one right box" in answer.err
+    assert written == []
+
+
+@pytest.mark.parametrize("name", [None, "tenet_lite0"])
+def test_models_of_the_package_are_judged_and_left_as_they_are(
+    written: list[Calibration], tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str | None
+) -> None:
+    words = ["--data", str(make_set(tmp_path, pictures=8)), "--shots", "1", "--min-side", "8", "--calibrate"]
+    assert main(["trial", *([name] if name else []), *words]) == 0
+    assert written == []
+    assert "comes with the package" in capsys.readouterr().err

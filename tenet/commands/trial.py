@@ -3,6 +3,7 @@
 Goes through bank and predictor, with working sizes from the shots. Prints AP50 of each set, what scores are
 worth and how many false alarms there are. --calibrate shows them for each set by a curve of the other sets
 (of a single set, by halves of its pictures); then it fits one on all and writes it into the model's JSON.
+A model that comes with the package is judged likewise, but its file stays as it is.
 
 With --finetune the model learns each draw first, a few minutes each: from the shots alone, or from all boxes
 of the shots' pictures, as `tenet finetune` does. The model's own file stays as it is.
@@ -12,10 +13,11 @@ examples:
   tenet trial --data my.json --shots 5 --finetune pictures
   tenet trial --data my.json --shots 5 --wide 3
   tenet trial runs/mine --data a.json,b.json --shots 5 --seeds 0,1,2 --out trial
-  tenet trial runs/mine/checkpoints/step_00003000.json --data a.json,b.json --calibrate
+  tenet trial runs/mine --data a.json,b.json --calibrate
 """
 
 import argparse
+import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from tenet.commands.console import (
     add_results_argument,
     check_folder,
+    check_json,
     check_out,
     emit_json,
     names,
@@ -83,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     from tenet.drawing.figures import save_figure
     from tenet.errors import InputError
     from tenet.records.record import made_by
-    from tenet.runtime.loading import load_runtime
+    from tenet.runtime.loading import load_one, load_runtime
     from tenet.trials.calibrating import draw_reliability
 
     made_by()  # the commit that runs, not that of hours later
@@ -97,13 +100,16 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.out is not None:
         check_folder(args.out)
+    check_json(args.json)
     begun = time.monotonic()
-    runtime = load_runtime(args.model)
+    runtime: Any = load_one(args.model) if args.finetune else load_runtime(args.model)
     if args.calibrate:
         runtime = runtime.uncalibrated()
     trials, sizes = _try(args, runtime)
     document = _document(runtime.name, trials, sizes, args.limit)
     document["way"] = _way(args)
+    if args.json != "-":
+        print(_figures(document), flush=True)  # whatever becomes of the rest
     document |= _calibrate(args.model, trials) if args.calibrate else _worth(trials, runtime.threshold)
     if args.results is not None:
         _write_record(args, runtime, document, time.monotonic() - begun)
@@ -117,13 +123,12 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         emit_json(document, args.json)
     if args.json != "-":
-        print(_table(document))
+        print(_value_of_scores(document))
     return 0
 
 
 def _try(args: argparse.Namespace, runtime: Any) -> "tuple[list[Trial], dict[str, int]]":
     """Every set, number of shots and seed; and how many pictures each set has."""
-    from tenet.data.formats import read_dataset
     from tenet.predictor import Tenet
     from tenet.trials.trial import try_set
 
@@ -137,8 +142,7 @@ def _try(args: argparse.Namespace, runtime: Any) -> "tuple[list[Trial], dict[str
         "wide": args.wide,
     }
     trials, sizes = [], {}
-    for path in args.data:
-        dataset = read_dataset(Path(path))
+    for dataset in _read_sets(args.data):
         sizes[dataset.name] = len(dataset)
         for shots in args.shots:
             for seed in args.seeds:
@@ -148,15 +152,36 @@ def _try(args: argparse.Namespace, runtime: Any) -> "tuple[list[Trial], dict[str
     return trials, sizes
 
 
+def _read_sets(paths: "Sequence[str]") -> "list[Dataset]":
+    """All sets, before any of them is tried. Those whose files have one name are called by their folders too:
+    kitchen/annotations.json and forest/annotations.json."""
+    from collections import Counter
+
+    from tenet.data.formats import read_dataset
+    from tenet.errors import InputError
+
+    sets = [read_dataset(Path(path)) for path in paths]
+    often = Counter(one.name for one in sets)
+    named = [
+        replace(one, name=f"{Path(path).resolve().parent.name}/{one.name}") if often[one.name] > 1 else one
+        for path, one in zip(paths, sets, strict=True)
+    ]
+    [(name, count)] = Counter(one.name for one in named).most_common(1)
+    if count > 1:
+        raise InputError(f"--data: expected sets of different names, got {name} {count} times; rename them")
+    return named
+
+
 def _finetuned(args: argparse.Namespace, runtime: Any, dataset: "Dataset", shots: "ShotList") -> "Tenet":
     """The model after it learned the shots of a draw."""
     from tenet.engine.checkpoint import load, restore_detector
     from tenet.engine.finetune import finetune
     from tenet.predictor import Tenet
     from tenet.runtime.loading import model_file
+    from tenet.runtime.shipped import LEARNS
     from tenet.runtime.torch_runtime import TorchRuntime
 
-    found = load(model_file(args.model))
+    found = load(model_file(args.model or LEARNS))
     detector = finetune(
         restore_detector(found),
         found.recipe,
@@ -185,12 +210,18 @@ def _worth(trials: "Sequence[Trial]", threshold: float) -> dict[str, Any]:
 def _calibrate(model: str | None, trials: "Sequence[Trial]") -> dict[str, Any]:
     """Judge curves on what they did not see, then write the curve of all into the model."""
     from tenet.runtime.calibration import Calibration
-    from tenet.runtime.loading import write_calibration
+    from tenet.runtime.loading import is_shipped, write_calibration
     from tenet.trials.calibrating import best_threshold, fit_calibration, judge_calibration
 
     held = judge_calibration(trials)
     shipped = replace(fit_calibration(trials), threshold=best_threshold(held.trials, Calibration()))
-    write_calibration(model, shipped)
+    if is_shipped(model):
+        print(
+            "note: this model comes with the package: its file stays as it is; give the file to change it",
+            file=sys.stderr,
+        )
+    else:
+        write_calibration(model, shipped)
     return {
         "calibration": shipped.to_json(),
         "judged": {
@@ -276,7 +307,8 @@ def _is_little(trial: dict[str, Any]) -> bool:
     return trial["objects"] < FEW_OBJECTS or None in trial["classes"].values()
 
 
-def _table(document: dict[str, Any]) -> str:
+def _figures(document: dict[str, Any]) -> str:
+    """AP50 of each set and in the mean."""
     from tenet.records.tables import mean_of
 
     groups: dict[tuple[int, str], list[dict[str, Any]]] = {}
@@ -298,13 +330,19 @@ def _table(document: dict[str, Any]) -> str:
             f"note: fewer than {FEW_OBJECTS} objects, or classes without one: such an AP50 tells little; "
             "test on more pictures, or give fewer --shots, whose pictures are left out of the test"
         )
+    return "\n".join(lines)
+
+
+def _value_of_scores(document: dict[str, Any]) -> str:
+    """False boxes at the threshold, and what scores are worth."""
+    lines = []
     if "judged" in document:
         lines.append(f"each {document['judged']['by']} by a curve of the others:")
     share, alarms = document["false_alarms_per_look"], document["false_alarms_per_picture"]
     lines.append(
-        f"at the threshold {document['threshold']:.2f}: {share:.4f} false alarms for each class that"
+        f"at the threshold {document['threshold']:.2f}: {share:.4f} false boxes for each class that a "
+        f"picture does not show, {alarms:.4f} in a picture"
     )
-    lines.append(f"a picture does not show, {alarms:.4f} in a picture")
     lines.append(
         "score → share of right boxes: "
         + ", ".join(f"{r['score']:.2f} → {r['right']:.2f}" for r in document["reliability"])

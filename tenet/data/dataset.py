@@ -5,6 +5,7 @@ them. `Dataset.of` turns entries without defects into `Record` values that can b
 reports the defects and `fix` repairs them.
 """
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -171,6 +172,13 @@ class Record:
                 f"got {width} × {height}; run `tenet data check` on the set"
             )
         return rgb
+
+    @property
+    def identity(self) -> str:
+        """The same for two records of one picture."""
+        if self.pixels is None:
+            return str(self.path.resolve())
+        return hashlib.blake2b(self.pixels.tobytes(), digest_size=16).hexdigest()
 
     def with_target(self, rows: NDArray[np.generic], labels: NDArray[np.int64] | None = None) -> "Record":
         """The same picture with only these boxes, under new labels where they are given."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tenet.data.dataset import Dataset
 from tenet.data.shots import ShotList, ShotRef, candidates, pick_shots
 from tenet.engine.evaluation_settings import EvaluationSettings
-from tenet.engine.protocols import check_classes, first_pictures, picture_identity
+from tenet.engine.protocols import check_classes, first_pictures
 from tenet.errors import DataError
 
 
@@ -66,7 +66,7 @@ class _Pools:
         self.test, self.settings = test, settings
         self.refs = candidates(test, settings.min_shot_side)
         self.row_of = {record.id: row for row, record in enumerate(test.records)}
-        self.homes = [picture_identity(record) for record in test.records]
+        self.homes = [record.identity for record in test.records]
         self.shown: dict[str, list[int]] = {name: [] for name in test.classes}
         for row, record in enumerate(test.records):
             for label in sorted(set(record.target.labels[~record.target.ignore].tolist())):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tenet.data.dataset import Dataset, Record
+from tenet.data.dataset import Dataset
 from tenet.data.shots import ShotList, draw_shots, public_shots
 from tenet.data.splits import Split
 from tenet.engine.evaluation_settings import EvaluationSettings
@@ -66,12 +66,12 @@ def plan_evaluation(
             f"{test.name}: expected pictures with objects of {', '.join(settings.classes)} to test on, "
             f"found none in {len(test)} pictures"
         )
-    home_of = {record.id: picture_identity(record) for record in test.records}
+    home_of = {record.id: record.identity for record in test.records}
     draws = []
     for seed in settings.seeds:
         for shots in settings.shots:
             drawn = _shots(shots_from, shots, seed, settings, public_list)
-            taken = {picture_identity(record) for record in shots_from.subset(drawn.pictures()).records}
+            taken = {record.identity for record in shots_from.subset(drawn.pictures()).records}
             left_out = frozenset(picture for picture, home in home_of.items() if home in taken)
             draws.append(Draw(shots, seed, drawn, left_out))
     for draw in draws:
@@ -129,10 +129,3 @@ def _shots(
                 "ask for fewer shots, or give --shots-from a set that has them"
             )
     return drawn
-
-
-def picture_identity(record: Record) -> str:
-    """The same for two records of one picture."""
-    if record.pixels is None:
-        return str(record.path.resolve())
-    return hashlib.blake2b(record.pixels.tobytes(), digest_size=16).hexdigest()

@@ -15,7 +15,7 @@ from tenet.engine.checkpoint import find, load, restore_detector
 from tenet.errors import WeightsError
 from tenet.runtime.calibration import Calibration
 from tenet.runtime.pair_runtime import PairRuntime
-from tenet.runtime.shipped import DEFAULT, PAIR, SHIPPED, shipped_models
+from tenet.runtime.shipped import DEFAULT, LEARNS, PAIR, SHIPPED, shipped_models
 from tenet.runtime.torch_runtime import TorchRuntime
 
 CHECKPOINTS = "checkpoints"
@@ -37,6 +37,11 @@ def model_file(name: str | Path | None = None) -> Path:
     return path
 
 
+def is_shipped(name: str | Path | None) -> bool:
+    """Whether it is a model of the package, asked for by its name: None is the default one."""
+    return name is None or str(name) in shipped_models()
+
+
 def write_calibration(name: str | Path | None, calibration: Calibration) -> None:
     """Keep a calibration beside the model's weights."""
     path = model_file(name)
@@ -53,8 +58,8 @@ def load_runtime(name: str | Path | None = None) -> TorchRuntime | PairRuntime:
 
 
 def load_one(name: str | Path | None = None) -> TorchRuntime:
-    """The same, where it must be a single network."""
-    path = model_file(name)
+    """The same, where it must be a single network; None is the one that learns."""
+    path = model_file(LEARNS if name is None else name)
     checkpoint = load(path)
     # People call the model of a run by the run, not by one of its steps.
     called = path.parent.parent.name if path.parent.name == CHECKPOINTS else path.stem

@@ -4,6 +4,8 @@ from pathlib import Path
 
 SHIPPED = Path(__file__).parent.parent / "weights"
 DEFAULT = "tenet_lite2"
+LEARNS = "tenet_lite2"
+"""What learns where no model is named: a single network."""
 PAIR = "tenet-pair-1"
 """What the file of a pair of models calls itself (`tenet.runtime.loading`)."""
 

@@ -1,7 +1,8 @@
 """From trials to a calibration: how often a box of a score is right, and from which score it is shown.
 
-The curve is the isotonic regression of right on score (the best rising curve; pool adjacent violators),
-every set with the same weight, made of a few points. The threshold is the highest probability at which the
+The curve is the isotonic regression of right on score (the best rising curve; pool adjacent violators), made
+of a few points; a box weighs one over the objects of its set, so that all right boxes of a set weigh at most
+1, however large it is. The threshold is the highest probability at which the
 mean F1 over the sets is nearly the best, among those with few false alarms: people mind most what is found
 where there is nothing.
 
@@ -45,7 +46,7 @@ def fit_calibration(trials: Sequence[Trial]) -> Calibration:
 
 
 def _weights(trials: Sequence[Trial]) -> Floats:
-    """Of each box, so that every trial counts the same however many objects it has."""
+    """Of each box: one over the objects of its trial, so that many objects do not count more."""
     return np.concatenate([np.full(len(t.confidence), 1 / max(t.objects, 1)) for t in trials])
 
 

@@ -114,8 +114,8 @@ def try_set(
                 f"{dataset.name}: expected boxes of {name} with sides of at least {min_side:g} px as shots, "
                 "found none; lower --min-side, or leave the class out of the set"
             )
-    used = set(drawn.pictures())
-    test = [record for record in dataset.records if record.id not in used]
+    used = {record.identity for record in dataset.subset(drawn.pictures()).records}
+    test = [record for record in dataset.records if record.identity not in used]
     if wide > 1:
         test = wide_views(test[: limit * wide**2 or None], wide)
     test = test[: limit or None]
