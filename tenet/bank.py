@@ -151,7 +151,8 @@ class ClassBank:
         if shot is None:
             self._drop(name)
             return
-        if not isinstance(shot, int) or not 0 <= shot < len(stored):
+        whole = isinstance(shot, (int, np.integer)) and not isinstance(shot, bool)
+        if not whole or not 0 <= shot < len(stored):
             raise InputError(f"{name}: expected a shot from 0 to {len(stored) - 1}, got {shot!r}")
         if len(stored) == 1:
             raise InputError(f"{name}: expected to keep a shot, but it has this one only; remove the class")
@@ -163,9 +164,9 @@ class ClassBank:
         self._stored(name)
         if check_name(new) in self and new != name:
             raise InputError(f"{new}: expected a name that is free, but the bank has it; remove that first")
-        classes = {new if old == name else old: stored for old, stored in self._classes.items()}
-        self._drop(name)
-        self._classes = classes
+        with self._lock:  # whoever asks meanwhile finds one of the names, and what others add stays
+            self._unpacked.pop(name, None)
+            self._classes = {new if old == name else old: stored for old, stored in self._classes.items()}
 
     def merge(self, other: "ClassBank") -> dict[str, Registration]:
         """Take in the classes of another bank of the same model. A class that both have gets the shots of

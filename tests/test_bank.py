@@ -1,5 +1,6 @@
 """ClassBank: laws of registering, adding, removing, merging, saving."""
 
+import threading
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -157,6 +158,33 @@ def test_rename_keeps_the_place_and_the_class() -> None:
     bank.rename("red", "red")
     bank.rename("lime", "green")
     assert same_banks(bank, other)
+
+
+def test_renaming_while_others_register_loses_nothing() -> None:
+    bank = colour_bank()
+    stop = threading.Event()
+
+    def rename() -> None:
+        while not stop.is_set():
+            bank.rename("green", "lime")
+            bank.rename("lime", "green")
+
+    thread = threading.Thread(target=rename)
+    thread.start()
+    for number in range(60):
+        bank.register(f"class {number}", [(picture("red", seed=number), THING)])
+    stop.set()
+    thread.join()
+    assert set(bank.names) == {"red", "green", "blue", *(f"class {number}" for number in range(60))}
+
+
+def test_the_number_of_a_shot_may_be_numpys() -> None:
+    bank = ClassBank(RecordingRuntime())
+    bank.register("red", [(picture("red", seed=seed), THING) for seed in range(3)])
+    bank.remove("red", np.int64(1))  # as `Detections.shots` gives it
+    assert len(bank.shots("red")) == 2
+    with pytest.raises(InputError, match="expected a shot from 0 to 1, got True"):
+        bank.remove("red", True)
 
 
 def test_merging_is_registering_everything_in_one() -> None:

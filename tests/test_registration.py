@@ -62,9 +62,16 @@ def test_words_say_what_to_do() -> None:
         assert "`tenet finetune`" in text
     assert "sees 1 of 2" in poor
     bare = str(ClassBank(RecordingRuntime()).register("red", picture()))
-    assert bare.startswith("red: 1 shot. Bare crops do not tell")
-    assert bare.endswith("give a picture with a box to find out: pictures with boxes find much more.")
-    assert "find much more" not in good
+    assert bare.startswith("red: 1 shot, crops only, so whether the detector sees it cannot be checked.")
+    assert bare.endswith("Whole pictures with a box work much better.")
+    assert "work much better" not in good
+
+
+def test_a_model_that_does_not_measure_it_says_so() -> None:
+    """Pictures with boxes are no bare crops, whatever the model tells of them."""
+    answer = judge("red", None, [SeenSize((60, 60), (640, 480)), SeenSize((60, 60))])
+    assert (answer.in_pictures, answer.verdict, answer.covered) == (1, "unknown", None)
+    assert "This model does not measure" in str(answer)
 
 
 def test_small_things_are_noted() -> None:

@@ -1,8 +1,8 @@
 """What registering a class answers at once: does the detector see the shots in their own pictures?
 
-It costs nothing, because the pictures are encoded anyway, and it is the best sign there is before anything
-is looked for: on every set of pictures where detection failed, the first box that covered a shot came late
-(mean reciprocal rank of 0.11 or less).
+It costs nothing, because the pictures are encoded anyway. Where even there the first box that covers a shot
+comes late, little is found elsewhere. Where it comes early, that alone promises nothing: among other pictures
+the class may still be missed or confused, which only `tenet trial` measures.
 """
 
 from collections.abc import Sequence
@@ -41,9 +41,10 @@ class Registration:
     added                 how many of them are new; 0 where nothing was registered, only asked
     in_pictures           how many of them came with their pictures
     covered               share of those that the detector sees: among the best 100 boxes of their own
-                          pictures one covers them; None where all are bare crops
+                          pictures one covers them; None where all are bare crops, or the model does not
+                          measure it (`rpn.closed_form` is off)
     mean_reciprocal_rank  of the first box that covers them, 0 for those not seen; None as above
-    verdict               "good", "doubtful", "poor", or "unknown" where all are bare crops
+    verdict               "good", "doubtful", "poor", or "unknown" where nothing was measured
     notes                 what the user can do better, one sentence each
     """
 
@@ -63,11 +64,13 @@ class Registration:
     def sentence(self) -> str:
         """The verdict in words, and what to do."""
         count = "1 shot" if self.shots == 1 else f"{self.shots} shots"
-        if self.covered is None or self.mean_reciprocal_rank is None:
+        if self.in_pictures == 0:
             return (
-                f"{self.name}: {count}. Bare crops do not tell whether the detector sees it in a picture; "
-                "give a picture with a box to find out: pictures with boxes find much more."
+                f"{self.name}: {count}, crops only, so whether the detector sees it cannot be checked. Whole "
+                "pictures with a box work much better."
             )
+        if self.covered is None or self.mean_reciprocal_rank is None:
+            return f"{self.name}: {count}. This model does not measure whether it sees them."
         seen = round(self.covered * self.in_pictures)
         return (
             f"{self.name}: {count}, {self.verdict}. The detector sees {seen} of {self.in_pictures} in their "
@@ -90,7 +93,8 @@ def judge(
     places = [rank for rank in ranks or () if rank != BARE]
     notes = (*notes, *size_notes(seen))
     if not places:
-        return Registration(name, len(seen), added, 0, None, None, "unknown", notes)
+        in_pictures = sum(one.picture != (0, 0) for one in seen)
+        return Registration(name, len(seen), added, in_pictures, None, None, "unknown", notes)
     covering = [rank for rank in places if NOT_COVERED < rank <= TOP]
     share = len(covering) / len(places)
     reciprocal = sum(1 / rank for rank in covering) / len(places)
