@@ -43,6 +43,10 @@ class Tenet:
     """A detector: a network behind the calls of `tenet.runtime.protocol`, pictures of any kind before it."""
 
     def __init__(self, runtime: Runtime) -> None:
+        if not hasattr(runtime, "encode_images"):
+            raise InputError(
+                f"Tenet: expected a network, got {runtime!r}; a model by its name or file is Tenet.load(name)"
+            )
         self.runtime = runtime
 
     @staticmethod

@@ -64,6 +64,15 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[-1] == "3 found in 3 pictures (1 without)"
 
 
+def test_nothing_found_says_what_to_try(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["detect", "things.bank", "photos/zero.png"]) == 0
+    summary = capsys.readouterr().out.splitlines()[-2:]
+    assert summary[0] == "0 found in 1 picture (1 without)"
+    assert summary[1] == "nothing has a score of 0.50; --threshold 0.1 shows what is less sure"
+    assert main(["detect", "things.bank", "photos/zero.png", "--threshold", "0.1"]) == 0
+    assert "less sure" not in capsys.readouterr().out
+
+
 def test_json_on_stdout_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["detect", "things.bank", "photos/both.png", "--json", "-", "--classes", "green,red"]) == 0
     document = json.loads(capsys.readouterr().out)

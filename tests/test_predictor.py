@@ -14,6 +14,7 @@ from odd_files import turn_video, write_video
 from PIL import Image
 from predictor_parts import GREEN, MIDDLE, RED, same
 
+from tenet.errors import InputError
 from tenet.looks.sizes import SeenSize
 from tenet.pictures import read_picture
 from tenet.predictor import CLASSES_AT_ONCE, WORKING_PIXELS, Tenet
@@ -326,6 +327,11 @@ def test_loading_asks_the_runtime_by_name(monkeypatch: pytest.MonkeyPatch) -> No
     assert Tenet.load().runtime.fingerprint == "weights of None"
     assert Tenet.load().name == "fake"
     assert repr(Tenet.load()) == "Tenet('fake')"
+
+
+def test_a_name_is_no_network() -> None:
+    with pytest.raises(InputError, match=r"expected a network, got 'tenet_lite2'; .* Tenet.load\(name\)"):
+        Tenet("tenet_lite2")  # type: ignore[arg-type]
 
 
 def test_large_working_pictures_go_to_the_network_by_few(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,6 +64,16 @@ def test_crops_and_boxes(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert loaded().shots("red") == in_python.shots("red")
 
 
+def test_a_folder_is_its_crops(folder: Path) -> None:
+    (folder / "crops").mkdir()
+    for seed in range(3):
+        (folder / f"red{seed}.png").rename(folder / "crops" / f"{seed}.png")
+    assert main(["register", "a.bank", "red", "crops", "green0.png"]) == 0
+    in_python = ClassBank(RecordingRuntime())
+    in_python.register("red", [*(f"crops/{seed}.png" for seed in range(3)), "green0.png"])
+    assert loaded().shots("red") == in_python.shots("red")
+
+
 def test_corners_in_the_place_of_a_width_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["register", "a.bank", "red", "red0.png:100,60,150,110"]) == 1
     told = capsys.readouterr().err
@@ -134,7 +144,8 @@ def test_paths_with_colons(folder: Path) -> None:
     [
         (["red", "absent.jpg"], "absent.jpg: expected a picture, but there is no such file"),
         (["red", "x" * 5000], "but there is no such file"),
-        (["red", "."], "expected a picture, got a folder; list its files"),
+        (["red", "empty folder"], "expected pictures (.jpg"),
+        (["red", "red0.png:1-2-3-4"], "red0.png:1-2-3-4: expected IMAGE:x,y,w,h, four numbers in pixels"),
         (["red", "red0.png", "broken.jpg"], "red, shot 1: broken.jpg: expected a picture"),
         (["red", "red0.png:1,2,3"], "four numbers"),
         (["red", "red0.png:500,500,20,20"], "red, shot 0: expected a box with at least"),
@@ -155,6 +166,7 @@ def test_a_mistake_is_one_line_and_nothing_is_written(
     folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
 ) -> None:
     coco(folder)
+    Path("empty folder").mkdir()
     Path("broken.jpg").write_bytes(b"no picture")
     assert main(["register", "a.bank", *words]) == 1
     said = capsys.readouterr()

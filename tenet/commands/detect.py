@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from tenet.predictor import Tenet
     from tenet.results.pictures import PictureResult
 
+LOW = 0.1
+"""A threshold for those who want to see what nearly was found."""
 SOME_FAILED = 3
 """Exit code: some files could not be read, the others are done."""
 TOGETHER = 8
@@ -108,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
         return 1
     if args.json != "-":
         print(_table(found))
-        print(_summary(found, failed))
+        print(_summary(found, failed, model.runtime.threshold if args.threshold is None else args.threshold))
     try:
         written = [] if output is None else output.finish(found)
         if written and args.json != "-":
@@ -198,8 +200,12 @@ def _table(found: list["PictureResult"]) -> str:
     return "\n".join(lines)
 
 
-def _summary(found: list["PictureResult"], failed: dict[str, str]) -> str:
+def _summary(found: list["PictureResult"], failed: dict[str, str], threshold: float) -> str:
     boxes = sum(len(one.detections) for one in found)
     empty = sum(1 for one in found if not len(one.detections))
-    text = f"\n{boxes} found in {len(found)} pictures ({empty} without)"
-    return f"{text}; {len(failed)} failed" if failed else text
+    text = f"\n{boxes} found in {len(found)} picture{'s' * (len(found) != 1)} ({empty} without)"
+    if failed:
+        text += f"; {len(failed)} failed"
+    if not boxes and threshold > LOW:
+        text += f"\nnothing has a score of {threshold:.2f}; --threshold {LOW} shows what is less sure"
+    return text

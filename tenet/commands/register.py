@@ -1,14 +1,16 @@
 """Show the detector a class: a few pictures of it, under a name, into a bank file.
 
-A shot is IMAGE, cut out tightly around the thing, or IMAGE:x,y,w,h, a picture and where the thing is in it
-(left, top, width, height in pixels). The second tells more: how large the thing is, what is around it, and
-whether the detector sees it there, which is printed. BANK is made where there is none; a class that it has
-gets further shots, and those it has already are left out. If one shot is bad, nothing is registered.
+A shot is IMAGE, cut out tightly around the thing (or a folder of such crops), or IMAGE:x,y,w,h, a picture and
+where the thing is in it (left, top, width, height in pixels). The second tells more: how large the thing is,
+what is around it, and whether the detector sees it there, which is printed. BANK is made where there is none;
+a class that it has gets further shots, and those it has already are left out. If one shot is bad, nothing is
+registered.
 
 With --from every class of an annotated set (COCO, FSOD, VOC, YOLO) gets its shots, drawn by seed.
 
 examples:
   tenet register forest.bank pinecone crop1.jpg crop2.jpg
+  tenet register forest.bank pinecone crops/
   tenet register forest.bank pinecone path.jpg:412,96,60,84 yard.jpg:20,31,118,140
   tenet register forest.bank pinecone better.jpg:5,8,90,90 --replace
   tenet register parts.bank --from annotations.json --shots 5 --seed 0 --min-side 24
@@ -47,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("bank", type=Path, metavar="BANK", help="the bank's file")
     parser.add_argument("name", nargs="?", metavar="NAME", help="what the class is called")
-    parser.add_argument("shots_given", nargs="*", metavar="IMAGE", help="shots: IMAGE or IMAGE:x,y,w,h")
+    parser.add_argument("shots_given", nargs="*", metavar="IMAGE", help="IMAGE, IMAGE:x,y,w,h or a folder")
     parser.add_argument("--replace", action="store_true", help="forget the shots that the class has")
     add_model_argument(parser)
     parser.add_argument("--json", metavar="FILE", help="the answer as JSON; - is stdout")
@@ -72,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("--shots and --classes: expected with --from SET alone")
     check_name(args.name)
     # Before the model is loaded, which takes seconds: what can be said at once.
-    shots = [_existing(text, *parse_shot(text)) for text in args.shots_given]
+    shots = [shot for text in args.shots_given for shot in _existing(text, *parse_shot(text))]
     with changing(args.bank):
         bank = _bank(args)
         answer = bank.register(args.name, shots, replace=args.replace)
@@ -81,17 +83,23 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _existing(text: str, path: Path, box: Box | None) -> object:
+def _existing(text: str, path: Path, box: Box | None) -> list[object]:
+    """The shots that a word of the command names: one, or all crops of a folder."""
+    if os.path.isdir(path) and box is None:
+        from tenet.looks.sources import pictures_in
+
+        return list(pictures_in(path))
     if not os.path.isfile(path):  # and not path.is_file(), which raises for a name that is too long
-        folder = os.path.isdir(path)
-        found = "got a folder; list its files" if folder else "but there is no such file"
-        raise InputError(f"{path}: expected a picture, {found}")
+        before = text.rpartition(":")[0]
+        if os.path.isfile(before):
+            raise InputError(f"{text}: expected IMAGE:x,y,w,h, four numbers in pixels, after {before}")
+        raise InputError(f"{path}: expected a picture, but there is no such file")
     if box is None:
-        return path
+        return [path]
     from tenet.data.images import picture_size
 
     check_inside(text, picture_size(path), box)
-    return path, box
+    return [(path, box)]
 
 
 def _bank(args: argparse.Namespace) -> "ClassBank":
