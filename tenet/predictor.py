@@ -132,8 +132,8 @@ class Tenet:
         threshold  least score of what is returned; the model's own by default
         classes    only these of the bank; labels are their rows, in this order
         size       auto: from the sizes of the shots, and again where things are of another size; once:
-                   without the latter; thorough: everything twice, a little smaller and a little larger;
-                   a number: the longer side; original: as it is
+                   without the latter; thorough: everything twice, also as in a mirror, and what both
+                   agree on is told; a number: the longer side; original: as it is
         tiles      whether a large picture with small things may be cut into tiles
         limit      detections kept in a picture, the best
         batch      pictures that are given to the network together
@@ -193,7 +193,7 @@ class Tenet:
                 yield Frame(one.number, one.path, one.time, one.picture, detections, one.error)
 
     def _find(self, pictures: Sequence[Picture | None], request: Request, batch: int) -> list[Detections]:
-        """What is in each picture: of a pair of networks, what both agree on."""
+        """What is in each picture: of two opinions, what both agree on."""
         if request.members:
             one, two = (self._find(pictures, own, batch) for own in request.members)
             return [request.agreed(*found) for found in zip(one, two, strict=True)]

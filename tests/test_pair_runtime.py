@@ -220,6 +220,28 @@ def test_a_pairs_own_curve_threshold_and_limit(pair: PairRuntime) -> None:
     assert len(Tenet(pair).detect(picture(20), bank, threshold=0.0, limit=3)) == 3
 
 
+@pytest.mark.parametrize("single", [True, False])
+def test_a_thorough_look_at_a_mirror_image_is_the_mirror_image_of_the_look(
+    pair: PairRuntime, single: bool
+) -> None:
+    """Of a single network, and of a pair, which then has four opinions."""
+    model = Tenet(pair.one if single else pair)
+    bank = ClassBank(model)
+    bank.register("thing", [(picture(1), tuple(CORNERS.tolist())), (picture(2), tuple(CORNERS.tolist()))])
+    query = picture(20)
+    ways = [
+        model.detect(np.ascontiguousarray(one), bank, threshold=0.0, size="thorough")
+        for one in (query, query[:, ::-1])
+    ]
+    assert len(ways[0]) > 0
+    x1, y1, x2, y2 = ways[1].boxes.T
+    back = np.stack([query.shape[1] - x2, y1, query.shape[1] - x1, y2], 1)
+    assert np.allclose(ways[0].scores, ways[1].scores, atol=1e-5)
+    assert np.allclose(ways[0].boxes[:5], back[:5], atol=0.01)
+    plain = model.detect(query, bank, threshold=0.0)
+    assert not np.array_equal(plain.scores[:5], ways[0].scores[:5])
+
+
 def test_members_must_be_of_one_kind(pair: PairRuntime) -> None:
     other = TorchRuntime(build_detector(replace(CONFIG, support_size=CONFIG.support_size + 16)))
     with pytest.raises(WeightsError, match="expected two models with crops and regions of the same sides"):

@@ -94,9 +94,12 @@ def test_a_size_that_was_asked_for_is_kept(size: Size, runtime: NearSighted, ban
     assert len(runtime.sizes) == 1
 
 
-def test_thorough_looks_again_at_both_of_its_sizes(runtime: NearSighted, bank: FakeBank) -> None:
-    look(runtime, bank, spots(1920, 1440, 128), size="thorough")
-    assert len(runtime.sizes) == 4
+def test_thorough_is_auto_twice_second_looks_among_them(runtime: NearSighted, bank: FakeBank) -> None:
+    once = look(runtime, bank, spots(1920, 1440, 128))
+    sizes = list(runtime.sizes)
+    twice = look(runtime, bank, spots(1920, 1440, 128), size="thorough")
+    assert runtime.sizes == 2 * sizes
+    assert len(twice) == len(once) == 4
 
 
 def test_where_nothing_is_found_nothing_is_looked_for_again(runtime: NearSighted, bank: FakeBank) -> None:

@@ -1,5 +1,6 @@
 """Tiles: they cover the picture, and a thing anywhere lies whole in one of them."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from tenet.errors import InputError
 from tenet.looks.sizes import LARGEST, SMALLEST, SeenSize, working_size
 from tenet.looks.tiles import MOST_TILES, OVERLAP, TOO_SMALL, cut, needs_tiles, plan_tiles
-from tenet.looks.views import LEAST_SIDE, MOST_RIVALS, MOST_SIZE, combine, plan_views
+from tenet.looks.views import LEAST_SIDE, MOST_RIVALS, MOST_SIZE, View, combine, plan_views
 from tenet.structures import Detections
 
 lengths = st.integers(1, 9000)
@@ -103,16 +104,17 @@ def test_size_as_asked() -> None:
     assert min(plan_views((9000, 10), seen, 480)[0].size) == LEAST_SIDE
 
 
-def test_thorough_looks_twice_around_the_size_of_auto() -> None:
-    seen = [[SeenSize((50, 50), (640, 480))], [SeenSize((60, 50), (640, 480))]]
-    [once] = plan_views((640, 480), seen)
-    smaller, larger = plan_views((640, 480), seen, "thorough")
-    assert smaller.labels == larger.labels == once.labels
-    assert smaller.part == larger.part == once.part
-    assert smaller.size[0] < once.size[0] < larger.size[0]
-    assert abs(smaller.size[0] * larger.size[0] - once.size[0] ** 2) < 4 * once.size[0]
-    small = [[SeenSize((20, 20), (4000, 3000))]]
-    assert plan_views((4000, 3000), small, "thorough") == plan_views((4000, 3000), small)  # tiles stay
+def test_a_view_in_a_mirror_gives_boxes_of_the_picture() -> None:
+    picture = np.random.default_rng(0).integers(0, 256, (90, 160, 3), dtype=np.uint8)
+    view = View((0,), (20, 10, 140, 80), (240, 140), mirrored=True)
+    plain = replace(view, mirrored=False)
+    assert np.array_equal(view.pixels(picture), plain.pixels(picture)[:, ::-1])
+    boxes = np.array([[0, 0, 60, 140], [200, 20, 240, 50]], np.float32)
+    rows = np.zeros(2, np.int64)
+    found = Detections(boxes, np.ones(2, np.float32), rows, rows)
+    turned = replace(found, boxes=np.array([[180, 0, 240, 140], [0, 20, 40, 50]], np.float32))
+    assert np.array_equal(view.in_picture(turned)[0].boxes, plain.in_picture(found)[0].boxes)
+    assert view.in_picture(found.select(np.zeros(2, np.bool_)))[0].boxes.shape == (0, 4)
 
 
 @pytest.mark.parametrize("size", ["large", 0, -3, 10**6, 3.5, True, None])

@@ -1,4 +1,4 @@
-"""What descriptors tell by themselves: boxes of a set named by few shots, without any learning.
+"""Few-shot classification of a set's boxes with fixed descriptors, without any learning.
 
 Crops of boxes go through a frozen encoder as it was trained; its last map φ (d, N), after ReLU, gives each a
 descriptor ψ = HOP(φ) (Sec. 4.3, Eq. 12–13), and a crop has the name of the class whose shots' mean is nearest

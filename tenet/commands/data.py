@@ -1,6 +1,6 @@
 """Look at, repair, convert, split and make sets of annotated pictures.
 
-Sets are COCO JSON, FSOD JSON, VOC devkits or YOLO folders; which it is, is seen from the layout.
+Sets are COCO JSON, FSOD JSON, VOC devkits or YOLO folders; the format is detected.
 
 examples:
   tenet data check voc2007_trainval.json

@@ -2,7 +2,7 @@
 
 Scenes on photographs that come with tenet: coins among coins, a cat and a cup in a collage, a star among
 galaxies, and a picture in which there is nothing to find. Prints what was found against boxes drawn by hand,
-which the detector never sees, and writes a picture. With --hard it is shown where it ends: coins in a wide
+which the detector never sees, and writes a picture. --hard shows cases where it fails: coins in a wide
 view, small, turned, blurred and noisy, and a part of a thing.
 
 examples:

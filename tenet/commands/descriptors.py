@@ -1,4 +1,4 @@
-"""What descriptors tell by themselves: boxes of a set named by few shots, without any learning.
+"""Few-shot classification of a set's boxes with fixed descriptors, without any learning.
 
 The rows of an ablation's table that differ in HOP (orders, splits, η, η') and the plain mean, on the last
 map of a frozen encoder: how much better are classes told apart, before anything is trained? OUT/NAME has

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from math import isfinite
 from typing import Protocol
 
@@ -14,7 +15,7 @@ from tenet.looks.merging import MOST, agree
 from tenet.looks.second_look import EVIDENCE, MOST_LOOKS, Looks, found_shift
 from tenet.looks.sizes import SeenSize, seen_well
 from tenet.looks.usual_size import usual_size
-from tenet.looks.views import LOOKS_AGAIN, Size, View, check_size, plan_views, tiles_after
+from tenet.looks.views import Size, View, check_size, plan_views, tiles_after
 from tenet.runtime.protocol import Runtime
 from tenet.structures import ClassFeatures, Detections, FloatArray
 
@@ -41,7 +42,14 @@ class Bank(Protocol):
 
 
 class Request:
-    """Classes, threshold and working size of one call; plans and features are kept for its duration."""
+    """Classes, threshold and working size of one call; plans and features are kept for its duration.
+
+    Where two opinions of a picture are asked for, of the two networks of a pair or of a picture and its
+    mirror image (`size="thorough"`), they are requests of their own, `members`: what both agree on is told.
+
+    mirrored  look at pictures as in a mirror
+    opinion   this is one of several: scores stay raw, and nothing is cut off before they agree
+    """
 
     def __init__(
         self,
@@ -52,6 +60,9 @@ class Request:
         size: Size,
         tiles: bool,
         limit: int,
+        *,
+        mirrored: bool = False,
+        opinion: bool = False,
     ) -> None:
         check_is_bank(bank)
         check_same_model(runtime, bank)
@@ -65,23 +76,33 @@ class Request:
         self._usual = [usual_size(seen) for seen in self._seen]
         self._features: dict[int, ClassFeatures] = {}
         self._views: dict[tuple[int, int], list[View]] = {}
-        # What one network is sure of the other may not see: nothing is cut off before they agree.
-        self.members = [
-            Request(member, _MembersBank(bank, row), 0.0, self.classes, size, tiles, MOST)
-            for row, member in enumerate(runtime.members)
+        self._mirrored, self._opinion = mirrored, opinion
+        self.members = self._members()
+
+    def _members(self) -> "list[Request]":
+        """Both opinions, or none: this request looks for itself."""
+        ask = partial(
+            Request, threshold=0.0, classes=self.classes, tiles=self._tiles, limit=MOST, opinion=True
+        )
+        if self._size == "thorough":
+            return [ask(self.runtime, self._bank, size="auto", mirrored=row) for row in (False, True)]
+        return [
+            ask(member, _MembersBank(self._bank, row), size=self._size, mirrored=self._mirrored)
+            for row, member in enumerate(self.runtime.members)
         ]
 
     def views(self, width: int, height: int) -> list[View]:
         """How a picture of that size is looked at."""
         if (width, height) not in self._views:
-            self._views[width, height] = plan_views((width, height), self._seen, self._size, self._tiles)
+            plan = plan_views((width, height), self._seen, self._size, self._tiles)
+            self._views[width, height] = [replace(view, mirrored=self._mirrored) for view in plan]
         return self._views[width, height]
 
     def again(self, looks: Looks) -> list[View]:
         """How to look at a picture once more, if what was found so far calls for tiles or another size."""
         if looks.unproven:
             return [part for view in looks.unproven for part in tiles_after(view, looks.picture, self._seen)]
-        if self._size not in LOOKS_AGAIN or len(looks.shifts) == MOST_LOOKS:
+        if self._size != "auto" or len(looks.shifts) == MOST_LOOKS:
             return []
         found = looks.in_picture()
         if found.scores.max(initial=0) < EVIDENCE:
@@ -98,12 +119,13 @@ class Request:
         for label in np.unique(labels).tolist():
             mine = labels == label
             weighed[mine] *= self._usual[label].factor(boxes[mine], scores[mine], picture)
-        return self.runtime.calibrate(weighed)
+        return weighed if self._opinion else self.runtime.calibrate(weighed)
 
     def agreed(self, one: Detections, two: Detections) -> Detections:
-        """What the two networks of a pair found in one picture, as one result."""
-        both = agree(one, two)
-        told = replace(both, scores=self.runtime.calibrate(both.scores))
+        """What both `members` found in one picture, as one result."""
+        told = agree(one, two)
+        if not self._opinion:
+            told = replace(told, scores=self.runtime.calibrate(told.scores))
         return told.select(np.flatnonzero(told.scores >= self.threshold)[: self.limit])
 
     def features(self, labels: Sequence[int]) -> list[ClassFeatures]:

@@ -38,11 +38,9 @@ LEAST_SIDE = 32
 """Pixels that either side of a working picture has at least, so that a panorama is not a line."""
 LEAST_SIZE, MOST_SIZE = 64, 2048
 """Limits of a longer side that the user asks for."""
-THOROUGH = (0.8, 1.25)
-"""`thorough` looks twice, at the working size of `auto` times each of these."""
-LOOKS_AGAIN = ("auto", "thorough")
-"""Sizes that what is found may change (`tenet.looks.second_look`); `once` is `auto` without that."""
-WORDS = (*LOOKS_AGAIN, "once", "original")
+WORDS = ("auto", "thorough", "once", "original")
+"""`auto`: from the sizes of the shots, and what is found may change it (`tenet.looks.second_look`); `once`
+without that; `thorough`: two opinions at the size of `auto` (`tenet.looks.request`)."""
 
 JUDGED = ("boxes", "scores", "labels")
 Judge = Callable[[FloatArray, FloatArray, NDArray[np.int64]], FloatArray]
@@ -62,6 +60,7 @@ class View:
     least    boxes with a longer side below this, in pixels of the picture, are left to other views
     inner    which borders of the part (left, top, right, bottom) lie inside the picture
     guessed  whether bare crops alone say that things are too small for it: tiles follow if none is found
+    mirrored whether it is looked at as in a mirror; boxes that come out are those of the picture
     """
 
     labels: tuple[int, ...]
@@ -71,6 +70,7 @@ class View:
     inner: tuple[bool, bool, bool, bool] = (False, False, False, False)
     rivals: tuple[int, ...] = ()
     guessed: bool = False
+    mirrored: bool = False
 
     @property
     def matched(self) -> tuple[int, ...]:
@@ -81,6 +81,8 @@ class View:
         """The working picture: bilinear with anti-aliasing, as in training."""
         x1, y1, x2, y2 = self.part
         region = picture[y1:y2, x1:x2]
+        if self.mirrored:
+            region = region[:, ::-1]
         if (x2 - x1, y2 - y1) == self.size:
             return np.ascontiguousarray(region)
         scaled = Image.fromarray(np.ascontiguousarray(region)).resize(self.size, Image.Resampling.BILINEAR)
@@ -89,6 +91,10 @@ class View:
     def in_picture(self, found: Detections) -> Look:
         """Detections in the working picture, as detections in the whole one with rows of all classes as
         labels; and which boxes an inner border cuts. Boxes are xyxy in pixels before and after."""
+        if self.mirrored:
+            left, top, right, bottom = found.boxes.T
+            width = np.float32(self.size[0])
+            found = replace(found, boxes=np.stack([width - right, top, width - left, bottom], 1))
         x1, y1, x2, y2 = self.part
         scale = np.array([(x2 - x1) / self.size[0], (y2 - y1) / self.size[1]] * 2, np.float32)
         low, high = np.array([x1, y1] * 2, np.float32), np.array([x2, y2] * 2, np.float32)
@@ -135,18 +141,17 @@ def plan_views(
         return [_whole(picture, every, min(max(picture), MOST_SIZE))]
     if size not in WORDS:
         return [_whole(picture, every, int(size))]
-    factors = THOROUGH if size == "thorough" else (1.0,)
     cut = {label for label in every if tiles and needs_tiles(picture, seen[label])}
     views: list[View] = []
     wanted = {label: _wanted(picture, seen[label]) for label in every if label not in cut}
     for labels in _groups(wanted, ALIKE):
         longer = math.exp(sum(math.log(wanted[label]) for label in labels) / len(labels))
-        views += [_whole(picture, labels, longer * factor) for factor in factors]
+        views.append(_whole(picture, labels, longer))
     sides = {label: expected_side(picture, seen[label]) for label in cut}
     for labels in _groups(sides, ALIKE_TILED, MOST_TILED_GROUPS):
         own = [one for label in labels for one in seen[label]]
         first, *parts = _tiled(picture, labels, own)
-        if parts and size in LOOKS_AGAIN and all_bare(own):
+        if parts and size == "auto" and all_bare(own):
             views.append(replace(first, least=0.0, guessed=True))
         else:
             views += [first, *parts]
@@ -160,7 +165,10 @@ def plan_views(
 def tiles_after(view: View, picture: tuple[int, int], seen: Sequence[Sequence[SeenSize]]) -> list[View]:
     """The tiles that follow where a `guessed` view found nothing."""
     own = [one for label in view.labels for one in seen[label]]
-    return [replace(part, rivals=view.rivals) for part in _tiled(picture, view.labels, own)[1:]]
+    return [
+        replace(part, rivals=view.rivals, mirrored=view.mirrored)
+        for part in _tiled(picture, view.labels, own)[1:]
+    ]
 
 
 def _with_rivals(view: View, every: tuple[int, ...], whole: tuple[int, ...]) -> View:
