@@ -22,6 +22,8 @@ from tenet.presets import ANCESTORS, ablations, preset
 from tenet.settings import Table, changed, override, parse_toml, to_table, unknown_key, write_toml
 
 MODEL_ORIGINS = ("preset", "ablation", "row", "ancestor")
+ENCODER_LEARNS = ("keep_maps", "known_classes")
+"""Settings of [train] that only an encoder that learns with boxes has."""
 DATA_SPLITS = ("", "voc1", "voc2", "voc3", "coco", "fsod")
 
 
@@ -115,6 +117,9 @@ class TrainConfig(OptimConfig):
     keep_maps: float = 0.0
     """With learn = "boxes" and an encoder that learns: how much its last map is held to what it was at the
     start; 0 lets it go."""
+    known_classes: float = 0.0
+    """With learn = "boxes" and an encoder that learns: how much naming the objects of the classes that are
+    trained on counts, by their means at the start; 0 teaches boxes alone."""
     save_every: int = 1000
     """Iterations between checkpoints."""
     keep: int = 3
@@ -145,8 +150,9 @@ class TrainConfig(OptimConfig):
             raise ConfigError(
                 'train.start: expected a model whose boxes are taken with train.learn = "relations", got none'
             )
-        if self.keep_maps < 0:
-            raise ConfigError(f"train.keep_maps: expected at least 0, got {self.keep_maps}")
+        for name in ENCODER_LEARNS:
+            if getattr(self, name) < 0:
+                raise ConfigError(f"train.{name}: expected at least 0, got {getattr(self, name)}")
         _positive("train", self, ("save_every", "keep", "log_every", "cache_views", "shot_views"))
 
 
@@ -234,12 +240,14 @@ class Recipe:
                 "train.cache holds maps of an encoder that does not learn; set model.encoder.frozen = true "
                 "or train.cache = false"
             )
-        if self.train.keep_maps and (
+        asked = [name for name in ENCODER_LEARNS if getattr(self.train, name)]
+        if asked and (
             self.train.learn != "boxes" or self.model.encoder.frozen or not self.model.head.cosine_prior
         ):
             raise ConfigError(
-                'train.keep_maps: expected train.learn = "boxes", an encoder that learns '
-                "(model.encoder.frozen = false) and model.head.cosine_prior = true; set them, or keep no maps"
+                f'train.{asked[0]}: expected train.learn = "boxes", an encoder that learns '
+                "(model.encoder.frozen = false) and model.head.cosine_prior = true; set them, or "
+                f"train.{asked[0]} = 0"
             )
 
     def to_dict(self) -> Table:

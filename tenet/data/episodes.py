@@ -190,6 +190,12 @@ class EpisodeSource:
             shot_ids=tuple(tuple((ref.picture, ref.box_id) for ref in refs) for refs in shots),
         )
 
+    def query(self, index: int) -> Query:
+        """The query of episode number `index`, with the label of every object."""
+        rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([self.seed, index])))
+        row, _ = self.draw_classes(rng)
+        return self.draw_query(rng, self.dataset.records[row])
+
     def draw_classes(self, rng: np.random.Generator) -> tuple[int, list[int]]:
         """(row of the query, the ways' classes). A query that leaves too few absent classes is drawn
         again, which is still a function of seed and index alone."""
@@ -294,6 +300,17 @@ class EpisodeSource:
             crop, flipped = flip(crop, box[None])
             box = flipped[0]
         return crop, box
+
+
+@dataclass(frozen=True, eq=False)
+class QuerySource:
+    """The queries of episodes alone, without cutting out their shots: `source[index]` is that of episode
+    number `index`. For `load` where only boxes are learned."""
+
+    episodes: EpisodeSource
+
+    def __getitem__(self, index: int) -> Query:
+        return self.episodes.query(index)
 
 
 @dataclass(frozen=True, eq=False)

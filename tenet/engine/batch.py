@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tenet.data.episodes import Episode
+from tenet.data.queries import Query
 from tenet.engine.kept_maps import KeptMaps
 from tenet.models.detector import TENET, Losses
+from tenet.models.known_classes import KnownClasses
 from tenet.models.supports import Supports
 from tenet.models.targets import QueryTarget
 
@@ -68,14 +70,22 @@ def episode_losses(detector: TENET, episodes: Sequence[Episode]) -> Losses:
     return losses
 
 
-def episode_box_losses(detector: TENET, episodes: Sequence[Episode], kept: KeptMaps | None = None) -> Losses:
-    """The parts that know no class, from the queries' pixels; with `kept`, an encoder that learns keeps its
-    last map."""
+def query_losses(
+    detector: TENET,
+    queries: Sequence[Query],
+    kept: KeptMaps | None = None,
+    known: KnownClasses | None = None,
+    weight: float = 1.0,
+) -> Losses:
+    """What queries teach without shots, from their pixels: boxes, and an encoder that learns. With `kept` it
+    keeps its last map, with `known` it learns to name the set's classes, which counts by `weight`."""
     device = next(detector.parameters()).device
-    pictures = [to_picture(episode.query, device) for episode in episodes]
+    pictures = [to_picture(query.picture, device) for query in queries]
     images = detector.encode_images(pictures)
-    targets = [to_target(episode.boxes, episode.ways, episode.ignore, device) for episode in episodes]
-    losses = detector.box_losses(images, targets)
+    targets = [to_target(query.boxes, query.labels, query.ignore, device) for query in queries]
+    losses = detector.box_losses(images, targets, known)
+    if known is not None:
+        losses["known_classes"] = weight * losses["known_classes"]
     return losses if kept is None else losses | kept.losses(pictures, images)
 
 

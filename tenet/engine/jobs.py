@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from tenet.data.episodes import EpisodeSource
-from tenet.engine.batch import episode_box_losses, episode_losses
+from tenet.data.episodes import EpisodeSource, QuerySource
+from tenet.engine.batch import episode_losses, query_losses
 from tenet.engine.cached_episodes import CachedEpisodes, cached_box_losses, cached_losses
 from tenet.engine.distributed import World, barrier
 from tenet.engine.feature_cache import FeatureCache, cache_key, shards_with_bar
 from tenet.engine.kept_maps import KeptMaps
+from tenet.engine.known_classes import known_classes
 from tenet.engine.locks import locked
 from tenet.engine.loop import Job, LossesOf
 from tenet.engine.view_episodes import ViewEpisodes
@@ -44,14 +45,11 @@ def make_job(
             learns = name.startswith(taught) if boxes_only else not name.startswith(UNDER_BOXES)
             parameter.requires_grad_(parameter.requires_grad and learns)
     if not train.cache:
-        box_losses: LossesOf = episode_box_losses
-        if boxes_only and train.keep_maps:
-            box_losses = partial(episode_box_losses, kept=KeptMaps.of(detector, train.keep_maps))
         return Job(
             detector,
             plan,
-            source,
-            box_losses if boxes_only else episode_losses,
+            QuerySource(source) if boxes_only else source,
+            _query_losses(detector, train, source) if boxes_only else episode_losses,
             source.__getitem__,
             failures,
             source.seed,
@@ -72,6 +70,13 @@ def make_job(
         0,
         world,
     )
+
+
+def _query_losses(detector: TENET, train: TrainConfig, source: EpisodeSource) -> LossesOf:
+    """`query_losses` with what the encoder is now, where it is to be held to that."""
+    kept = KeptMaps.of(detector, train.keep_maps) if train.keep_maps else None
+    known = known_classes(detector, source) if train.known_classes else None
+    return partial(query_losses, kept=kept, known=known, weight=train.known_classes)
 
 
 def open_cache(detector: TENET, views: ViewEpisodes, options: Options, episodes: int) -> FeatureCache:

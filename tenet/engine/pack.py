@@ -38,7 +38,7 @@ def pack(checkpoint: Checkpoint, out: Path, source: EpisodeSource | None = None)
     encoder = checkpoint.recipe.model.encoder
     if not encoder.frozen:
         model = replace(checkpoint.recipe.model, encoder=replace(encoder, weights="none", frozen=True))
-        train = replace(checkpoint.recipe.train, keep_maps=0.0)
+        train = replace(checkpoint.recipe.train, keep_maps=0.0, known_classes=0.0)
         checkpoint = replace(checkpoint, recipe=replace(checkpoint.recipe, model=model, train=train))
     state = detector.state_dict()
     packaged = checkpoint.recipe.model.encoder.weights == "imagenet"

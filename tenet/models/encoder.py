@@ -143,14 +143,15 @@ class EncodingNetwork(nn.Module):
             phi = roi_align(maps.c5, boxes5, self.region_size, 1 / stride5)
         else:
             phi = self._one_by_one(maps, boxes - shift4)
-        raw = phi.new_zeros(len(boxes), 0) if maps.raw5 is None else self._last_means(maps.raw5, boxes)
+        raw = phi.new_zeros(len(boxes), 0)
+        if maps.raw5 is not None:  # the prior is what the encoder knows by itself: it teaches it nothing
+            raw = self.last_means(maps.raw5.detach(), boxes)
         return RegionFeatures(phi, local, raw)
 
-    def _last_means(self, raw5: Tensor, boxes: Tensor) -> Tensor:
+    def last_means(self, raw5: Tensor, boxes: Tensor) -> Tensor:
         """Means (P, c₅) of the backbone's own last map inside boxes (P, 4)."""
         shift, scale = self.backbone.shifts[2], 1 / self.backbone.c5_stride
-        # The prior is what the encoder knows by itself: it teaches it nothing.
-        return roi_align(raw5.detach(), [boxes - shift], 1, scale, RAW_SAMPLES).flatten(1)
+        return roi_align(raw5, [boxes - shift], 1, scale, RAW_SAMPLES).flatten(1)
 
     @property
     def place_widths(self) -> tuple[int, int, int]:
@@ -164,7 +165,7 @@ class EncodingNetwork(nn.Module):
         assert maps.raw5 is not None
         if boxes is None:
             boxes = maps.raw5.new_tensor([[0, 0, *reversed(maps.size)]])
-        return torch.cat([self._last_means(maps.raw5, boxes), self.earlier_means(maps, boxes)], 1)
+        return torch.cat([self.last_means(maps.raw5, boxes), self.earlier_means(maps, boxes)], 1)
 
     def earlier_means(self, maps: Maps, boxes: Tensor) -> Tensor:
         """Means (P, c₄ + c₃) of the earlier maps inside boxes (P, 4), as `raw` of the last."""

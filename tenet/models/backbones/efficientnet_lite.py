@@ -156,11 +156,22 @@ class EfficientNetLite(Backbone):
         return c3, self._run(c3, self.stage_ends[2], self.stage_ends[4])
 
     def stage5(self, c4: Tensor) -> Tensor:
-        """The last two stages at c4's own stride: the strided block steps by 1, what follows is dilated."""
-        x = c4
-        for number in range(self.stage_ends[4], len(self._blocks)):
-            x = self._blocks[number](x, stride=1, dilation=1 if number == self.stage_ends[4] else 2)
-        return x
+        """The last two stages at c4's own stride: the strided block steps by 1, what follows is dilated.
+
+        A convolution with dilation 2 is a plain one on each of the four grids of every other cell. The four
+        pass as a batch: depth-wise kernels learn several times faster so.
+        """
+        x = self._blocks[self.stage_ends[4]](c4, stride=1)
+        rest = range(self.stage_ends[4] + 1, len(self._blocks))
+        e, _, h, w = x.shape
+        if h % 2 or w % 2:  # pictures are padded to even maps; single regions may be odd
+            for number in rest:
+                x = self._blocks[number](x, stride=1, dilation=2)
+            return x
+        grids = x.unflatten(3, (w // 2, 2)).unflatten(2, (h // 2, 2)).permute(3, 5, 0, 1, 2, 4)
+        x = self._run(grids.flatten(0, 2).contiguous(memory_format=torch.channels_last), rest[0], rest[-1] + 1)
+        maps = x.unflatten(0, (2, 2, e)).permute(2, 3, 4, 0, 5, 1).flatten(4).flatten(2, 3)
+        return maps.contiguous(memory_format=torch.channels_last)
 
     def _run(self, x: Tensor, start: int, end: int) -> Tensor:
         for block in self._blocks[start:end]:
