@@ -46,6 +46,7 @@ def _encoder(config: ModelConfig) -> EncodingNetwork:
     settings = config.encoder
     backbone = BACKBONES[settings.name]()
     _load_weights(backbone, settings.weights)
+    backbone.drop_classifier()
     backbone.freeze(None if settings.frozen else settings.frozen_stages)
     per_region = settings.regions == "per_region"
     return EncodingNetwork(

@@ -3,15 +3,18 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from test_learn_parts import BOXES
-from tiny_runs import tiny_recipe, train
+from tiny_runs import same_parameters, tiny_recipe, train
 
-from tenet.engine.batch import to_picture
+from tenet.engine.batch import query_losses, to_picture
 from tenet.engine.checkpoint import load, load_detector, save
+from tenet.engine.jobs import Options
 from tenet.engine.kept_maps import KeptMaps
-from tenet.engine.meta_train import new_detector
+from tenet.engine.known_classes import known_classes
+from tenet.engine.meta_train import episode_source, new_detector, prepare
 from tenet.engine.pack import pack
 from tenet.engine.start_from import start_from
 from tenet.errors import ConfigError
@@ -27,11 +30,11 @@ LEARNING = replace(
 )
 
 
-def recipe(keep_maps: float = 0.0) -> Recipe:
+def recipe(keep_maps: float = 0.0, known_classes: float = 0.0) -> Recipe:
     own = replace(
         tiny_recipe(iterations=6, learn="boxes", lr=0.01, warmup=0, optimizer="adamw"), model=LEARNING
     )
-    return replace(own, train=replace(own.train, keep_maps=keep_maps))
+    return replace(own, train=replace(own.train, keep_maps=keep_maps, known_classes=known_classes))
 
 
 def moved(after: torch.nn.Module, before: torch.nn.Module) -> set[str]:
@@ -73,6 +76,41 @@ def test_held_maps_pass_their_gradient_to_the_encoder_and_the_prior_none(root: P
     assert any(g is not None and g.abs().sum() > 0 for g in gradients)
 
 
+def test_naming_known_classes_teaches_the_encoder_to_name_them(root: Path, tmp_path: Path) -> None:
+    """The loss of naming falls further than where boxes alone are learned, on the queries learned from."""
+    source, lost = episode_source(recipe(), root)[0], {}
+    for weight in (0.0, 20.0):
+        own = recipe(known_classes=weight)
+        job, _ = prepare(own, Options(tmp_path / f"job{weight}", root))
+        known = known_classes(job.detector, source)
+        after = train(own, root, tmp_path / f"run{weight}").eval()
+        queries = [source.query(index) for index in range(12)]
+        torch.manual_seed(0)
+        lost[weight] = query_losses(after, queries, known=known)["known_classes"].item()
+    assert lost[20.0] < lost[0.0]
+
+
+def test_a_query_by_itself_is_that_of_its_episode(root: Path) -> None:
+    source, _ = episode_source(recipe(), root)
+    for index in range(5):
+        query, episode = source.query(index), source[index]
+        assert np.array_equal(query.picture, episode.query)
+        assert np.array_equal(query.boxes, episode.boxes)
+        names = [source.dataset.classes[label] for label in query.labels.tolist()]
+        ways = [episode.classes[way] if way >= 0 else None for way in episode.ways.tolist()]
+        assert all(way is None or way == name for way, name in zip(ways, names, strict=True))
+
+
+def test_a_run_that_names_classes_resumes_as_if_it_had_not_stopped(root: Path, tmp_path: Path) -> None:
+    own = recipe(keep_maps=1.0, known_classes=1.0)
+    whole = train(own, root, tmp_path / "whole")
+    out = tmp_path / "stopped"
+    train(own, root, out)
+    for suffix in (".json", ".safetensors"):  # as it was after four of six steps
+        (out / "checkpoints" / f"step_00000006{suffix}").unlink()
+    assert same_parameters(whole, train(own, root, out, resume=True))
+
+
 def test_keeping_maps_without_learning_ones_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"train.keep_maps: expected train.learn = \"boxes\""):
         replace(recipe(1.0), model=BOXES)
@@ -83,6 +121,8 @@ def test_keeping_maps_without_learning_ones_is_refused() -> None:
         replace(recipe(1.0), model=blind)
     with pytest.raises(ConfigError, match=r"keep_maps: expected at least 0, got -1"):
         recipe(-1.0)
+    with pytest.raises(ConfigError, match=r"train.known_classes: expected train.learn = \"boxes\""):
+        replace(recipe(0.0, 1.0), model=BOXES)
 
 
 def test_the_encoder_of_a_package_is_packed_once_it_has_learned(tmp_path: Path) -> None:

@@ -67,6 +67,23 @@ def test_the_dilated_tail_sees_what_the_strided_one_sees() -> None:
     assert torch.corrcoef(torch.stack([kept, strided[inner].flatten()]))[0, 1] > 0.9
 
 
+@pytest.mark.parametrize("size", [(6, 8), (2, 2), (5, 7), (6, 7)])
+def test_four_plain_grids_are_one_dilated_convolution(size: tuple[int, int]) -> None:
+    """Even and odd maps, and their gradients: the fast way is the dilated network itself."""
+    network = EfficientNetLite(0)
+    network.load_imagenet()
+    network.requires_grad_(False).eval()
+    c4 = torch.randn(2, 112, *size, requires_grad=True)
+    first = network.stage_ends[4]
+    plain = network._blocks[first](c4, stride=1)
+    for block in network._blocks[first + 1 :]:
+        plain = block(plain, stride=1, dilation=2)
+    fast = network.stage5(c4)
+    torch.testing.assert_close(fast, plain, rtol=1e-4, atol=1e-4)
+    one, two = (torch.autograd.grad(x.square().mean(), c4)[0] for x in (plain, fast))
+    torch.testing.assert_close(one, two, rtol=1e-3, atol=1e-5)
+
+
 def test_same_padding_is_tensorflows() -> None:
     """Even size, stride 2: nothing on the left, one on the right."""
     conv, norm = SameConv2d(1, 1, 3, 2, bias=False), torch.nn.BatchNorm2d(1, eps=0).eval()
@@ -265,11 +282,14 @@ def test_published_swin_files_load() -> None:
     assert torch.equal(network.body.state_dict()[name], state[name])
 
 
-def test_the_classifier_of_lite_does_not_learn() -> None:
+def test_a_detector_does_without_the_classifier_of_lite() -> None:
+    """A fifth of the network's parameters, which would neither learn nor be used, but be saved and packed."""
     network = EfficientNetLite(0)
+    network.drop_classifier()
     network.freeze(2)
     learning = {name.split(".")[0] for name, p in network.named_parameters() if p.requires_grad}
     assert learning == {"_blocks"}
+    assert {name.split(".")[0] for name in network.state_dict()} == {"_conv_stem", "_bn0", "_blocks"}
 
 
 def test_normalisation_rests_from_the_start() -> None:

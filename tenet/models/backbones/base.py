@@ -70,6 +70,9 @@ class Backbone(nn.Module):
         """The module whose names a weight file has."""
         return self
 
+    def drop_classifier(self) -> None:
+        """Leave what detection does without, if the network was made with it."""
+
     def freeze(self, stages: int | None) -> None:
         """Keep the stem and the first `stages` stages as they are; None keeps everything."""
         if stages is None:

@@ -169,7 +169,9 @@ class EfficientNetLite(Backbone):
                 x = self._blocks[number](x, stride=1, dilation=2)
             return x
         grids = x.unflatten(3, (w // 2, 2)).unflatten(2, (h // 2, 2)).permute(3, 5, 0, 1, 2, 4)
-        x = self._run(grids.flatten(0, 2).contiguous(memory_format=torch.channels_last), rest[0], rest[-1] + 1)
+        x = self._run(
+            grids.flatten(0, 2).contiguous(memory_format=torch.channels_last), rest[0], rest[-1] + 1
+        )
         maps = x.unflatten(0, (2, 2, e)).permute(2, 3, 4, 0, 5, 1).flatten(4).flatten(2, 3)
         return maps.contiguous(memory_format=torch.channels_last)
 
@@ -189,10 +191,8 @@ class EfficientNetLite(Backbone):
         x = self._run(self.to_c4(images)[1], self.stage_ends[4], len(self._blocks))
         return F.relu6(conv_norm(x, self._conv_head, self._bn1, 1))
 
-    def freeze(self, stages: int | None) -> None:
-        super().freeze(stages)
-        for part in (self._conv_head, self._bn1, self._fc):  # detection does without the classifier
-            part.requires_grad_(False)
+    def drop_classifier(self) -> None:
+        del self._conv_head, self._bn1, self._fc
 
     def learning_stages(self) -> list[nn.Module]:
         stem = nn.ModuleList([self._conv_stem, self._bn0])
