@@ -30,8 +30,8 @@ class KeptMaps:
         return KeptMaps(first.eval(), weight)
 
     def losses(self, pictures: Sequence[Tensor], images: Sequence[EncodedImage]) -> Losses:
-        """`pictures` (3, H, W) and what the encoder makes of them now → how far its last maps have moved. Every
-        second picture stands for two: looking again costs as much as the rest of the encoder's way there."""
+        """`pictures` (3, H, W) and what the encoder makes of them now → how far its last maps have moved.
+        Every second picture stands for two: looking again costs as much as the way there."""
         with torch.no_grad():
             before = self.first(list(pictures[::2]))
         moved = []

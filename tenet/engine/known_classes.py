@@ -1,4 +1,4 @@
-"""The means of known classes, from the first queries, before an encoder learns (`tenet.models.known_classes`)."""
+"""Means of known classes (`tenet.models.known_classes`), from the first queries, before an encoder learns."""
 
 import torch
 

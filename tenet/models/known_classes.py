@@ -35,8 +35,8 @@ class KnownClasses(NamedTuple):
 
 
 def class_means(features: Tensor, labels: Tensor, centre: Tensor, classes: int) -> Tensor:
-    """Features (n, c₅) of objects with labels (n,) → means (C, c₅) of length 1 seen from the centre; zeros for
-    a class that is not among them."""
+    """Features (n, c₅) of objects with labels (n,) → means (C, c₅) of length 1 seen from the centre;
+    zeros for a class that is not among them."""
     sums = features.new_zeros(classes, features.shape[1]).index_add_(0, labels, features - centre)
     return F.normalize(sums, dim=-1)
 
