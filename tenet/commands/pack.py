@@ -6,6 +6,7 @@ the model also learns what surrounds things, for shots that are bare crops.
 examples:
   tenet pack runs/track_a --out my_model --data-root data
   tenet pack runs/track_a --out my_model --data-root data --set model.head.objectness_power=0.25
+  tenet pack runs/encoder --out my_model --share 0.6 --no-data
   tenet detect my.bank pictures --model my_model.json
 """
 
@@ -27,16 +28,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="A.B=VALUE",
         help="change a setting of the model that has no parameters",
     )
+    parser.add_argument(
+        "--share",
+        type=float,
+        default=1.0,
+        metavar="S",
+        help="the share of what was learned in a mean with the run's start (default 1: it alone)",
+    )
     parser.add_argument("--no-data", action="store_true", help="do without the training data")
 
 
 def run(args: argparse.Namespace) -> int:
     from tenet.engine.checkpoint import find, load
     from tenet.engine.meta_train import episode_source
-    from tenet.engine.pack import pack, with_settings
+    from tenet.engine.pack import mean_with_start, pack, with_settings
     from tenet.recipe import data_root
 
-    checkpoint = with_settings(load(find(args.run_folder)), args.overrides)
+    checkpoint = load(find(args.run_folder))
+    if args.share != 1:
+        checkpoint = mean_with_start(checkpoint, args.share)
+    checkpoint = with_settings(checkpoint, args.overrides)
     source = None if args.no_data else episode_source(checkpoint.recipe, data_root(args.data_root))[0]
     path = pack(checkpoint, args.out, source)
     size = path.with_suffix(".safetensors").stat().st_size

@@ -10,7 +10,7 @@ from tiny_runs import tiny_recipe, train
 
 from tenet.cli import main
 from tenet.engine.checkpoint import find, load, restore_detector
-from tenet.engine.pack import with_settings
+from tenet.engine.pack import mean_with_start, with_settings
 from tenet.errors import ConfigError, WeightsError
 from tenet.predictor import Tenet
 from tenet.structures import Shot
@@ -46,6 +46,28 @@ def test_the_background_is_that_of_training_pictures(packed: tuple[Path, Path]) 
     whole, small = (restore_detector(load(find(path))) for path in packed)
     assert not torch.equal(whole.rpn.background.mean, small.rpn.background.mean)
     assert torch.linalg.eigvalsh(small.rpn.background.covariance).min() > -1e-4
+
+
+def test_a_share_of_what_was_learned(packed: tuple[Path, Path], root: Path, tmp_path: Path) -> None:
+    """Between start and end, parameter by parameter; without a start, or with no share, it is refused."""
+    recipe = load(find(packed[0])).recipe
+    recipe = replace(recipe, train=replace(recipe.train, start=str(packed[0]), lr=0.01))
+    train(recipe, root, tmp_path / "run")
+    end = load(find(tmp_path / "run"))
+    whole, half = (restore_detector(mean_with_start(end, share)).state_dict() for share in (1.0, 0.5))
+    start = restore_detector(load(find(packed[0]))).state_dict()
+    learned = restore_detector(end).state_dict()
+    moved = [name for name in start if not torch.equal(start[name], learned[name])]
+    assert moved
+    for name in moved:
+        torch.testing.assert_close(half[name], (start[name] + learned[name]) / 2)
+        torch.testing.assert_close(whole[name], learned[name])
+    with pytest.raises(ConfigError, match=r"starts from nothing"):
+        mean_with_start(load(find(packed[0])), 0.5)
+    with pytest.raises(ConfigError, match=r"above 0 and at most 1, .* got 1.5"):
+        mean_with_start(end, 1.5)
+    words = ["pack", str(tmp_path / "run"), "--out", str(tmp_path / "half"), "--no-data", "--share", "0.5"]
+    assert main(words) == 0
 
 
 def test_it_is_a_model_for_users(packed: tuple[Path, Path]) -> None:
