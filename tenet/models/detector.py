@@ -20,7 +20,7 @@ from tenet.models.common_objectness import common_loss
 from tenet.models.cosine_prior import CosinePrior
 from tenet.models.encoder import EncodedImage, EncodingNetwork, Maps, RegionFeatures
 from tenet.models.hop import HOP
-from tenet.models.known_classes import KnownClasses, known_loss, name_regions
+from tenet.models.known_classes import KnownClasses, learn_names
 from tenet.models.losses import label_regions, learn_quality, relation_loss, rpn_loss
 from tenet.models.multi_relation import MultiRelationHead
 from tenet.models.neck import PyramidNeck, SingleLevel
@@ -134,7 +134,10 @@ class TENET(nn.Module):
         output = self.rpn.locate([image.pyramid for image in images])
         regions = self._sample(self._propose(output, images), targets)
         losses = common_loss(output, targets) | self._learn_quality(images, regions, targets)[1]
-        return losses if known is None else losses | self._learn_names(images, regions, targets, known)
+        if known is None:
+            return losses
+        maps = [image.maps.raw5 for image in images]
+        return losses | learn_names(known, self.encoder.last_means, maps, regions, targets)
 
     # Encoding ---------------------------------------------------------------------------------------
 
@@ -392,22 +395,6 @@ class TENET(nn.Module):
             share=head.foreground_share,
             iou=head.foreground_iou,
         )
-
-    def _learn_names(
-        self,
-        images: list[EncodedImage],
-        regions: tuple[Tensor, Tensor],
-        targets: list[QueryTarget],
-        known: KnownClasses,
-    ) -> Losses:
-        """The loss of naming sampled regions by the encoder's own last map, through which it learns."""
-        logits, labels = [], []
-        for image, boxes, mask, target in zip(images, *regions, targets, strict=True):
-            assert image.maps.raw5 is not None
-            own = boxes[mask]
-            logits.append(known.logits(self.encoder.last_means(image.maps.raw5, own)))
-            labels.append(name_regions(own, target))
-        return {"known_classes": known_loss(torch.cat(logits), torch.cat(labels))}
 
     def _learn_quality(
         self, images: list[EncodedImage], regions: tuple[Tensor, Tensor], targets: list[QueryTarget]

@@ -7,6 +7,7 @@ region's mean feature with that of its class, against a background of log-odds 0
 encoder at its start, and stay: a feature space that is to serve for classes nobody trained on must not turn.
 """
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -57,3 +58,21 @@ def known_loss(logits: Tensor, labels: Tensor) -> Tensor:
     lost = F.cross_entropy(logits, labels.clamp(min=0), reduction="none")
     kinds = [lost[labels > 0], lost[labels == 0]]
     return torch.stack([kind.mean() if len(kind) else 0 * lost.sum() for kind in kinds]).sum() / 2
+
+
+def learn_names(
+    known: KnownClasses,
+    means: Callable[[Tensor, Tensor], Tensor],
+    maps: Sequence[Tensor | None],
+    regions: tuple[Tensor, Tensor],
+    targets: Sequence[QueryTarget],
+) -> dict[str, Tensor]:
+    """The loss of naming regions (E, 1, P, 4), real where their mask is: `means` takes a last map and
+    boxes (n, 4) in it to features (n, c₅), through which the encoder learns."""
+    logits, labels = [], []
+    for c5, boxes, mask, target in zip(maps, *regions, targets, strict=True):
+        assert c5 is not None
+        own = boxes[mask]
+        logits.append(known.logits(means(c5, own)))
+        labels.append(name_regions(own, target))
+    return {"known_classes": known_loss(torch.cat(logits), torch.cat(labels))}
