@@ -48,11 +48,18 @@ class DataConfig:
     """VOC devkits: the image set, such as trainval."""
     split: str = ""
     """voc1, voc2, voc3, coco, fsod, or empty where every class is trained on."""
+    leave_out_novel: bool = False
+    """With a split: leave out pictures that show novel objects, which would be learned as background."""
     coco_names: bool = False
     """Call VOC's classes as COCO does, and merge sets of different classes: for VOC and COCO together."""
 
     def __post_init__(self) -> None:
         _one_of("data.split", self.split, DATA_SPLITS)
+        if self.leave_out_novel and self.split in ("", "fsod"):
+            raise ConfigError(
+                "data.leave_out_novel: expected data.split = one of voc1, voc2, voc3, coco, which tell "
+                f"the novel classes; got {self.split!r}"
+            )
 
 
 @dataclass(frozen=True)

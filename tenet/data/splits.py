@@ -113,6 +113,13 @@ def base_side(dataset: Dataset, split: Split) -> Dataset:
     return dataset.with_classes([n for n in dataset.classes if n in base or n.startswith(THING)])
 
 
+def without_novel(dataset: Dataset, split: Split) -> Dataset:
+    """The pictures that show no novel object. In the others it would be learned that such things, whose
+    boxes were taken out, are background."""
+    novel = own_names(dataset, split.novel)
+    return dataset.without(record.id for record in dataset.with_classes(novel, keep_empty=False).records)
+
+
 def novel_side(dataset: Dataset, split: Split) -> Dataset:
     """What is tested: boxes of novel classes, in all pictures."""
     return dataset.with_classes(own_names(dataset, split.novel))

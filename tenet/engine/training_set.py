@@ -9,7 +9,7 @@ import numpy as np
 from tenet.data.dataset import Dataset, merge
 from tenet.data.formats import read_dataset
 from tenet.data.shots import ShotList, candidates, draw_shots
-from tenet.data.splits import VOC_TO_COCO, base_side, get_split, refuse_leaks
+from tenet.data.splits import VOC_TO_COCO, base_side, get_split, refuse_leaks, without_novel
 from tenet.errors import ConfigError, DataError
 from tenet.recipe import Recipe
 
@@ -40,6 +40,8 @@ def training_set(recipe: Recipe, root: Path) -> tuple[Dataset, dict[str, list[st
     novel: list[str] = []
     if data.split and data.split != "fsod":  # FSOD's split is that of its files
         split = get_split(data.split)
+        if data.leave_out_novel:
+            dataset = without_novel(dataset, split)
         dataset, novel = base_side(dataset, split), list(split.novel)
         _refuse_leaks(recipe, root, dataset)
     _refuse_empty(recipe, dataset)

@@ -1,6 +1,7 @@
 """Class splits, leakage, and shots that are the same everywhere."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from tenet.data.splits import (
     get_split,
     novel_side,
     refuse_leaks,
+    without_novel,
 )
 from tenet.data.synthetic import synthetic_dataset, write_synthetic
 from tenet.data.voc import CLASSES
@@ -77,6 +79,22 @@ def test_sides_keep_pictures_and_take_boxes_out() -> None:
     assert base_side(dataset, SPLITS["voc1"]).classes == ("cat",)
     assert novel_side(dataset, SPLITS["voc1"]).classes == ("bird", "sofa")
     assert len(base_side(dataset, SPLITS["voc1"]).records[0].target) == 1
+
+
+def test_pictures_that_show_a_novel_object_may_be_left_out() -> None:
+    """By either spelling, beside base objects or alone, and empty pictures stay."""
+    dataset = _set("coco", ("couch", "cat", "bird"))
+    only = {
+        name: dataset.records[0].with_target(np.array([row]), np.array([row]))
+        for row, name in enumerate(dataset.classes)
+    }
+    none = dataset.records[0].with_target(np.zeros(0, int), np.zeros(0, int))
+    pictures = [
+        replace(one, id=name) for name, one in {**only, "all": dataset.records[0], "none": none}.items()
+    ]
+    left = without_novel(replace(dataset, records=tuple(pictures)), SPLITS["voc1"])
+    assert [record.id for record in left.records] == ["cat", "none"]
+    assert left.classes == dataset.classes
 
 
 def test_pasted_things_may_be_trained_on_beside_the_base() -> None:

@@ -29,6 +29,7 @@ from tenet.recipe import OptimConfig
         ('data.train=["gone.json"]', "--data-root"),
         ("data.train=[]", "expected at least one data set"),
         ("data.split=voc1", "is data.split = 'voc1' the split of this set?"),
+        ("data.leave_out_novel=true", "expected data.split = one of voc1"),
         ("episodes.ways=9", "set episodes.ways lower"),
         ("episodes.shots=500", "lower episodes.shots"),
         ("episodes.min_shot_side=1000", "found none"),

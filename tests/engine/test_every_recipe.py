@@ -28,7 +28,7 @@ def small(recipe: Recipe) -> Recipe:
             query_size=(48, 80),
             support_size=32,
         ),
-        data=replace(recipe.data, train=("annotations.json",), split="", image_set=""),
+        data=replace(recipe.data, train=("annotations.json",), split="", image_set="", leave_out_novel=False),
         episodes=replace(episodes, min_shots=min(episodes.min_shots, 2), ways=2),
         train=replace(recipe.train, iterations=1, batch=1, micro_batch=1, shot_pool=3, start=""),
     )
