@@ -3,7 +3,8 @@
 The tensors are the detector's parameters and buffers (`model/…`) and the optimiser's state
 (`optimizer/parameter/name`). Of an encoder whose weights come with the package, what does not learn is
 not stored. The JSON has the recipe, the class split, seed, versions, metrics, and the size and BLAKE2
-digest of the tensor file: a truncated or changed file is found before it is used.
+digest of the tensor file: a truncated or changed file is found before it is used. A packed model may have its
+encoder as what it learned (`tenet.engine.learned_encoder`).
 
 Both are written under a temporary name and renamed, the JSON last: a checkpoint is there once its JSON
 is. So a run killed at any moment, or on a full disk, leaves the older checkpoints whole. Nothing is ever
@@ -26,8 +27,9 @@ from safetensors.torch import save as save_tensor_bytes
 from torch import Tensor
 
 from tenet.data.files import read_json, write_bytes, write_json
+from tenet.engine.learned_encoder import without_differences
 from tenet.engine.optim import BACKBONE
-from tenet.errors import ConfigError, TenetError, TrainingError, WeightsError
+from tenet.errors import ConfigError, MissingExtraError, TenetError, TrainingError, WeightsError
 from tenet.models.build import build_detector
 from tenet.models.detector import TENET
 from tenet.recipe import Recipe
@@ -123,7 +125,7 @@ def load(path: Path) -> Checkpoint:
                 f"{len(content)} bytes, truncated or changed; take an older checkpoint"
             )
         recipe = Recipe.from_dict(document["recipe"])
-        tensors = load_tensor_bytes(content)
+        tensors = without_differences(load_tensor_bytes(content), recipe.model.encoder.name)
         return Checkpoint(
             path,
             int(document["step"]),
@@ -133,7 +135,7 @@ def load(path: Path) -> Checkpoint:
             document["metrics"],
             document.get("calibration"),
         )
-    except WeightsError:
+    except (WeightsError, MissingExtraError):
         raise
     except Exception as error:
         raise WeightsError(

@@ -1,7 +1,7 @@
 """A checkpoint as it ships: half precision, without the optimiser, with what bare crops need.
 
-A frozen encoder's weights come with its own package and are not in the file; of one that learned, all of it
-is, and from then on it is frozen. A shot that comes without its
+A frozen encoder's weights come with its own package and are not in the file; of one that learned, what it
+learned is (`tenet.engine.learned_encoder`), and from then on it is frozen. A shot that comes without its
 picture has no surroundings: cells of training pictures that cover no object stand for them.
 """
 
@@ -15,6 +15,7 @@ from torch import Tensor
 from tenet.data.episodes import EpisodeSource
 from tenet.engine.batch import to_batch
 from tenet.engine.checkpoint import Checkpoint, restore_detector, write_checkpoint
+from tenet.engine.learned_encoder import as_differences
 from tenet.engine.optim import BACKBONE
 from tenet.engine.start_from import start_from
 from tenet.errors import ConfigError
@@ -50,6 +51,8 @@ def pack(checkpoint: Checkpoint, out: Path, source: EpisodeSource | None = None)
         for name, tensor in state.items()
         if not (packaged and name.startswith(BACKBONE))
     }
+    if not packaged:
+        tensors = as_differences(tensors, encoder.name)
     return write_checkpoint(
         out if out.suffix == ".json" else out.with_name(f"{out.name}.json"),
         {name: _half(name, tensor) for name, tensor in tensors.items()},
