@@ -59,7 +59,7 @@ def test_models_prints_settings_and_size(capsys: pytest.CaptureFixture[str]) -> 
 def test_models_tells_those_with_weights(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models"]) == 0
     listed = capsys.readouterr().out
-    assert re.search(r"tenet_lite2 +threshold 0\.\d\d, the default", listed)
+    assert re.search(r"tenet_pair +threshold 0\.\d\d, tenet_lite0 and \w+ together, the default", listed)
     assert re.search(r"tenet_voc1 .*bird, bus, cow, motorbike, sofa are new to it", listed)
     assert main(["models", "tenet_voc1"]) == 0
     assert "relation_head" in capsys.readouterr().out

@@ -23,6 +23,7 @@ from tenet.commands.detect_sources import find_sources
 from tenet.errors import DataError
 from tenet.predictor import Tenet
 from tenet.results import from_coco, from_csv, from_voc, from_yolo
+from tenet.runtime import shipped
 
 RED, GREEN = (100, 120, 170, 180), (300, 200, 360, 270)
 CLASSES = ("red", "green")
@@ -219,6 +220,19 @@ def test_a_bank_that_cannot_be_used_is_refused_before_the_model_is_loaded(
     assert err.startswith(f"tenet {command}: other.bank: ")
     assert says in err
     assert err.count("\n") == 1
+
+
+def test_a_bank_of_a_shipped_model_is_read_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without --model, though another one is the default; what did not come with tenet has to be named."""
+    asked: list[str | None] = []
+    load = Tenet.load
+    monkeypatch.setattr(Tenet, "load", staticmethod(lambda name=None: (asked.append(name), load())[1]))
+    words = ["detect", "things.bank", "photos/both.png"]
+    assert main(words) == 0
+    monkeypatch.setattr(shipped, "shipped_models", lambda: ["fake"])
+    assert main(words) == 0
+    assert main([*words, "--model", "mine"]) == 0
+    assert asked == [None, "fake", "mine"]
 
 
 @pytest.mark.parametrize("command", ["detect", "explain"])

@@ -23,7 +23,9 @@ OUTSIDE = 0.1
 
 
 def add_model_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", metavar="NAME", help="the model (default: the one that comes with tenet)")
+    parser.add_argument(
+        "--model", metavar="NAME", help="the model (default: that of the bank, or what comes with tenet)"
+    )
 
 
 def load_model(name: str | None) -> "Tenet":
@@ -43,8 +45,7 @@ def load_to_look(path: Path, name: str | None) -> tuple["Tenet", "ClassBank"]:
             f"{path}: expected at least one class to look for, got an empty bank; "
             f"register one: `tenet register {shlex.quote(str(path))} NAME IMAGE`"
         )
-    model = load_model(name)
-    check_maker(path, opened, model, name)
+    model = load_maker(path, opened, name)
     return model, ClassBank.load(path, model)
 
 
@@ -61,11 +62,16 @@ def changing(path: Path) -> Iterator[None]:
         yield
 
 
-def check_maker(path: Path, bank: "ClassBank", model: "Tenet", name: str | None) -> None:
-    """Refuse a bank of another model than that of `--model`, with the commands that help."""
+def load_maker(path: Path, bank: "ClassBank", name: str | None) -> "Tenet":
+    """The model of `--model`; without it that of the bank, if it came with the package. Another than made the
+    bank is refused, with the commands that help."""
+    from tenet.runtime.shipped import shipped_models
+
+    known = name is None and bank.model_name in shipped_models()
+    model = load_model(bank.model_name if known else name)
     made, wanted = bank.fingerprint, model.runtime.fingerprint
     if made == wanted:
-        return
+        return model
     rebuild = ["tenet", "classes", str(path), "--rebuild", *(["--model", name] if name else [])]
     raise WeightsError(
         f"{path}: expected a bank of model {model.name} ({wanted[:12]}), got one of {bank.model_name} "

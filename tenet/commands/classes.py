@@ -23,7 +23,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tenet.commands.banks import add_model_argument, changing, check_maker, load_model
+from tenet.commands.banks import add_model_argument, changing, load_maker, load_model
 from tenet.commands.console import emit_json, progress
 from tenet.errors import InputError
 
@@ -89,9 +89,7 @@ def _bank(args: argparse.Namespace) -> "ClassBank":
         return bank
     from tenet.bank import ClassBank
 
-    model = load_model(args.model)
-    if not args.rebuild:
-        check_maker(args.bank, bank, model, args.model)
+    model = load_model(args.model) if args.rebuild else load_maker(args.bank, bank, args.model)
     return ClassBank.load(args.bank, model, rebuild=args.rebuild, progress=progress)
 
 

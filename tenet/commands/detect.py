@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--every", type=at_least_one, default=10, metavar="N", help="every N-th frame of videos (default 10)"
     )
-    parser.add_argument("--model", metavar="NAME", help="a model by name or file (default: the shipped one)")
+    parser.add_argument("--model", metavar="NAME", help="a model by name or file (default: that of the bank)")
 
 
 def working_size(text: str) -> int | str:

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--classes", type=names, metavar="A,B", help="only these classes of the bank")
     parser.add_argument("--top", type=at_least_one, default=3, metavar="N", help="detections (default 3)")
     parser.add_argument("--threshold", type=float, metavar="T", help="least score (default: the model's own)")
-    parser.add_argument("--model", metavar="NAME", help="another model than the one that comes with tenet")
+    parser.add_argument("--model", metavar="NAME", help="a model by name or file (default: that of the bank)")
 
 
 def run(args: argparse.Namespace) -> int:

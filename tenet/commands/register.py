@@ -29,7 +29,7 @@ from tenet.commands.banks import (
     add_model_argument,
     changing,
     check_inside,
-    check_maker,
+    load_maker,
     load_model,
     parse_shot,
 )
@@ -108,9 +108,7 @@ def _bank(args: argparse.Namespace) -> "ClassBank":
     if not os.path.exists(args.bank):
         return ClassBank(load_model(args.model))
     opened = ClassBank.open(args.bank)  # a file that is no bank is refused before the model is loaded
-    model = load_model(args.model)
-    check_maker(args.bank, opened, model, args.model)
-    return ClassBank.load(args.bank, model)
+    return ClassBank.load(args.bank, load_maker(args.bank, opened, args.model))
 
 
 def _register_set(args: argparse.Namespace) -> int:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 SHIPPED = Path(__file__).parent.parent / "weights"
-DEFAULT = "tenet_lite2"
+DEFAULT = "tenet_pair"
 LEARNS = "tenet_lite2"
 """What learns where no model is named: a single network."""
 PAIR = "tenet-pair-1"
