@@ -6,6 +6,7 @@ examples:
   tenet bench data         episodes per second, and how long training would wait for them
   tenet bench train        steps per second, with the feature cache and without
   tenet bench detect       detection against the bare encoder
+  tenet bench models       the shipped models against each other
   tenet bench serve        the service under load: requests per second, latency, memory
 """
 
@@ -20,6 +21,7 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
     "data": ("tenet.bench.data", "episodes per second, and how long training would wait for them"),
     "train": ("tenet.bench.train", "training steps per second, with the feature cache and without"),
     "detect": ("tenet.bench.detect", "detection against the bare encoder; registering; memory"),
+    "models": ("tenet.bench.models", "the shipped models against each other: a look, teaching a class"),
     "serve": ("tenet.bench.serve", "the service under load: requests per second, latency, memory"),
 }
 
