@@ -39,9 +39,9 @@ FAILED: dict[str, Any] = {
     "name": "notes.png",
     "message": "notes.png: expected a picture, but it is not one",
 }
-CLASSES: dict[str, Any] = {"model": "tenet_lite2", "threshold": 0.25, "total": 1, "classes": [CLASS]}
+CLASSES: dict[str, Any] = {"model": "tenet_pair", "threshold": 0.25, "total": 1, "classes": [CLASS]}
 FOUND: dict[str, Any] = {
-    "model": "tenet_lite2",
+    "model": "tenet_pair",
     "threshold": 0.25,
     "classes": ["pinecone"],
     "pictures": [PICTURE],
@@ -78,7 +78,7 @@ COCO: dict[str, Any] = {
     ],
     "categories": [{"id": 1, "name": "pinecone"}],
 }
-HEALTH: dict[str, Any] = {"status": "ok", "model": "tenet_lite2", "version": "1.0.0", "left_out": 0}
+HEALTH: dict[str, Any] = {"status": "ok", "model": "tenet_pair", "version": "1.0.0", "left_out": 0}
 ERROR: dict[str, Any] = {
     "error": {"code": "bad_input", "message": "red, shot 0: expected a picture, but it is not one"}
 }
