@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     from tenet.drawing.figures import save_figure
     from tenet.errors import InputError
     from tenet.records.record import made_by
-    from tenet.runtime.loading import load_one, load_runtime
+    from tenet.runtime.loading import is_shipped, load_one, load_runtime
     from tenet.trials.calibrating import draw_reliability
 
     made_by()  # the commit that runs, not that of hours later
@@ -101,6 +101,12 @@ def run(args: argparse.Namespace) -> int:
     if args.out is not None:
         check_folder(args.out)
     check_json(args.json)
+    if args.calibrate and is_shipped(args.model):
+        print(
+            "note: this model comes with the package: its file stays as it is, the curve is in what --out "
+            "and --results write; give the file to change it",
+            file=sys.stderr,
+        )
     begun = time.monotonic()
     runtime: Any = load_one(args.model) if args.finetune else load_runtime(args.model)
     if args.calibrate:
@@ -215,12 +221,7 @@ def _calibrate(model: str | None, trials: "Sequence[Trial]") -> dict[str, Any]:
 
     held = judge_calibration(trials)
     shipped = replace(fit_calibration(trials), threshold=best_threshold(held.trials, Calibration()))
-    if is_shipped(model):
-        print(
-            "note: this model comes with the package: its file stays as it is; give the file to change it",
-            file=sys.stderr,
-        )
-    else:
+    if not is_shipped(model):
         write_calibration(model, shipped)
     return {
         "calibration": shipped.to_json(),
