@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from tenet.engine.optim import BACKBONE
+from tenet.errors import MissingExtraError
 from tenet.models.backbones import BACKBONES
 from tenet.models.backbones.efficientnet_lite import EfficientNetLite
 
@@ -28,10 +29,13 @@ Tensors = dict[str, Tensor]
 
 def as_differences(tensors: Tensors, encoder: str) -> Tensors:
     """A model's tensors, `model/…`, with the kernels of its encoder, one of `BACKBONES`, as differences; the
-    same tensors where its weights come with no package."""
+    same tensors where its weights come with no package, or with one that is not installed."""
     if not isinstance(BACKBONES[encoder](), EfficientNetLite):
         return tensors
-    first = _packaged(encoder)
+    try:
+        first = _packaged(encoder)
+    except MissingExtraError:
+        return tensors
     kept: Tensors = {}
     for name, tensor in tensors.items():
         change = tensor.float() - first[name] if name in first else None

