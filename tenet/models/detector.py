@@ -25,14 +25,14 @@ from tenet.models.losses import label_regions, learn_quality, relation_loss, rpn
 from tenet.models.multi_relation import MultiRelationHead
 from tenet.models.neck import PyramidNeck, SingleLevel
 from tenet.models.objectness import Cells, fit_cells
-from tenet.models.proposals import Filter, Proposals, best_proposals, score
+from tenet.models.proposals import Filter, Proposals, Selection, best_proposals, score, select
 from tenet.models.relation_head import Described, Relation, TransformerRelationHead
 from tenet.models.rivals import ROWS, all_known, in_place_cosines, rows_of
 from tenet.models.rpn import RPNOutput, TenetRPN, propose
 from tenet.models.sampling import sample_proposals
 from tenet.models.supports import SupportFeatures, Supports, most_alike
 from tenet.models.targets import QueryTarget, check_targets
-from tenet.ops import clip_boxes, decode_boxes, nms
+from tenet.ops import clip_boxes, decode_boxes
 from tenet.structures import Detections
 
 Losses = dict[str, Tensor]
@@ -91,7 +91,8 @@ class TENET(nn.Module):
         rivals = self._compare_in_place(relation.logits, images, proposals.boxes, regions.raw, classes)
         scores = score(relation.logits, proposals, self.config.head, rivals)
         shots = most_alike(regions.phi, classes)
-        return [self._select(boxes[e], scores[e], shots[e], images[e].maps.size) for e in range(len(images))]
+        rule = Selection(self.config.score_threshold, self.config.nms, self.config.max_detections)
+        return [select(boxes[e], scores[e], shots[e], one.maps.size, rule) for e, one in enumerate(images)]
 
     def losses(
         self, images: list[EncodedImage], classes: SupportFeatures, targets: list[QueryTarget]
@@ -353,16 +354,6 @@ class TENET(nn.Module):
     def _earlier_means(self, images: list[EncodedImage], boxes: Tensor) -> Tensor:
         means = self.encoder.earlier_means
         return torch.stack([means(image.maps, own[0]) for image, own in zip(images, boxes, strict=True)])
-
-    def _select(self, boxes: Tensor, scores: Tensor, shots: Tensor, size: tuple[int, int]) -> Detections:
-        """Threshold, NMS within each class, the best of all: (K, P, …) → one picture's detections."""
-        labels = torch.arange(len(scores), device=scores.device).unsqueeze(1).expand_as(scores)
-        boxes = clip_boxes(boxes.expand(*scores.shape, 4), size)
-        good = (scores > self.config.score_threshold) & (boxes[..., 2:] > boxes[..., :2]).all(-1)
-        boxes, scores, labels, shots = (x[good].detach() for x in (boxes, scores, labels, shots))
-        keep = nms(boxes, scores, self.config.nms, labels, self.config.max_detections)
-        boxes, scores, labels, shots = (x[keep].cpu() for x in (boxes, scores, labels, shots))
-        return Detections(boxes.float().numpy(), scores.float().numpy(), labels.numpy(), shots.numpy())
 
     # Training ---------------------------------------------------------------------------------------
 

@@ -1,4 +1,5 @@
-"""Proposal filtering (Sec. 4.1): many scored boxes → the best few that do not repeat each other.
+"""Proposal filtering (Sec. 4.1): many scored boxes → the best few that do not repeat each other; and at the
+end of the figure the detections.
 
 In a crowd (beyond the paper) a few are too few: with `crowd` the boxes after them stay too, as long as they
 are still good. A picture of one thing has none of these, and costs what it did.
@@ -12,6 +13,7 @@ from torch import Tensor
 from tenet.config import HeadConfig
 from tenet.models.rivals import match_with_rivals
 from tenet.ops import clip_boxes, nms
+from tenet.structures import Detections
 
 GOOD_OBJECTNESS, GOOD_VALUE = 0.1, 0.05
 """A box beyond the usual number stays from this objectness, and once refined from this objectness times
@@ -112,3 +114,25 @@ def score(logits: Tensor, proposals: Proposals, head: HeadConfig, rivals: Tensor
         match = logits.sigmoid()
     factor = proposals.objectness.sigmoid() ** head.objectness_power
     return match * factor * proposals.quality**head.quality_power * proposals.mask
+
+
+class Selection(NamedTuple):
+    """Least score, IoU of NMS within a class, and most detections of a picture."""
+
+    threshold: float
+    iou: float
+    most: int
+
+
+def select(
+    boxes: Tensor, scores: Tensor, shots: Tensor, size: tuple[int, int], rule: Selection
+) -> Detections:
+    """What is told of one picture of that size (height, width), best first: boxes (K or 1, P, 4) xyxy in its
+    pixels, with scores (K, P) and the shot (K, P) of each class that is most alike."""
+    labels = torch.arange(len(scores), device=scores.device).unsqueeze(1).expand_as(scores)
+    boxes = clip_boxes(boxes.expand(*scores.shape, 4), size)
+    good = (scores > rule.threshold) & (boxes[..., 2:] > boxes[..., :2]).all(-1)
+    boxes, scores, labels, shots = (x[good].detach() for x in (boxes, scores, labels, shots))
+    keep = nms(boxes, scores, rule.iou, labels, rule.most)
+    boxes, scores, labels, shots = (x[keep].cpu() for x in (boxes, scores, labels, shots))
+    return Detections(boxes.float().numpy(), scores.float().numpy(), labels.numpy(), shots.numpy())
