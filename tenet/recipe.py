@@ -45,7 +45,7 @@ class DataConfig:
     train: tuple[str, ...] = ()
     """JSON files or folders, relative to the data root; several are merged."""
     image_set: str = ""
-    """VOC devkits: the image set, such as trainval."""
+    """VOC devkits and YOLO folders: the part, such as trainval, of all sets; or name it as FOLDER:PART."""
     split: str = ""
     """voc1, voc2, voc3, coco, fsod, or empty where every class is trained on."""
     leave_out_novel: bool = False
@@ -202,7 +202,7 @@ class EvaluateConfig:
     support: tuple[str, ...] = ()
     """Where the shots come from; empty: each test set itself, whose other pictures are then the test."""
     image_set: str = ""
-    """VOC devkits: the image set of the test sets."""
+    """The same for the test sets."""
     shot_list: str = ""
     """A public list of shots (`tenet data shots --list`); empty: drawn by seed."""
     limit: int = 0

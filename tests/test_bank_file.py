@@ -176,6 +176,7 @@ def test_its_own_file_is_let_go_of_before_it_is_replaced(
     saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Windows replaces no file that is open."""
+    monkeypatch.setattr(tenet.banks.bank_file, "WINDOWS", True)
     bank = ClassBank.load(saved, FakeRuntime())
     old, handles, replace = bank._file, [], os.replace
     assert old is not None
@@ -284,3 +285,16 @@ def test_ten_thousand_classes(tmp_path: Path) -> None:
     # Opening reads the index and not the features and pictures: a header of twenty tensors.
     with path.open("rb") as stream:
         assert len(json.loads(stream.read(struct.unpack("<Q", stream.read(8))[0]))) < 25
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows replaces no file that is open")
+def test_a_bank_that_took_classes_over_outlives_their_file(saved: Path, tmp_path: Path) -> None:
+    """The one saves itself over the file that the other still reads a class from."""
+    one, other = ClassBank.load(saved, FakeRuntime()), ClassBank(FakeRuntime())
+    other.merge(one)
+    one.register("further", [picture("blue", seed=9)])
+    one.save(saved)
+    for name in other:
+        assert np.array_equal(other.features(name).phi, one.features(name).phi)
+    other.save(tmp_path / "other.bank")
+    assert list(ClassBank.load(tmp_path / "other.bank", FakeRuntime())) == list(other)

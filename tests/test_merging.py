@@ -102,3 +102,12 @@ def test_inputs_are_not_changed() -> None:
 def test_joining_nothing() -> None:
     assert len(join([], ["a"])) == 0
     assert join([], ["a"]).classes == ("a",)
+
+
+def test_noise_explains_no_piece_away() -> None:
+    """A sure thing in two pieces stays beside an unsure box around both, and goes for one about as sure."""
+    pieces = [(0, 0, 50, 40), (50, 0, 100, 40)]
+    cut = np.array([True, True, False])
+    for score, stays in ((0.005, 3), (0.39, 3), (0.41, 1), (0.9, 1)):
+        everything = found([*pieces, (0, 0, 100, 40)], [0.8, 0.8, score])
+        assert len(without_pieces(everything, cut)[0]) == stays

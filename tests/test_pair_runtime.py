@@ -13,12 +13,13 @@ from tenet.bank import ClassBank
 from tenet.engine.checkpoint import load
 from tenet.errors import InputError, WeightsError
 from tenet.looks.merging import agree
+from tenet.looks.request import Request
 from tenet.models.build import build_detector
 from tenet.predictor import Tenet
 from tenet.runtime.calibration import Calibration
 from tenet.runtime.loading import load_runtime, model_file
 from tenet.runtime.pair_runtime import PairRuntime, side_by_side, take_apart
-from tenet.runtime.torch_runtime import TorchRuntime
+from tenet.runtime.torch_runtime import TorchRuntime, Widths
 from tenet.structures import ClassFeatures, Detections, Shot
 
 CONFIG = replace(TINY, rpn=replace(TINY.rpn, closed_form=True))
@@ -46,6 +47,10 @@ def pair() -> PairRuntime:
         config = replace(CONFIG, encoder=replace(CONFIG.encoder, channels=channels))
         members.append(TorchRuntime(build_detector(config), f"member {seed}"))
     return PairRuntime(members[0], members[1], "two")
+
+
+def widths_of(pair: PairRuntime) -> tuple[Widths, Widths]:
+    return pair.one.widths, pair.two.widths
 
 
 def found(*rows: tuple[float, float, float, float, float, int]) -> Detections:
@@ -276,3 +281,26 @@ def test_members_of_a_pair_are_seen_from_its_file(tmp_path: Path) -> None:
     path.write_text(json.dumps({"format": "tenet-pair-1", "members": ["runs/a", "tenet_lite0"]}))
     with pytest.raises(WeightsError, match="runs/a"):
         load_runtime(path)
+
+
+@pytest.mark.parametrize("length", [0, 1, 2])
+def test_a_class_that_one_member_alone_learned(pair: PairRuntime, length: int) -> None:
+    """As many parts of zeros stand for the other, and both come apart again."""
+    one, two = (
+        replace(member.encode_shots(shots()), closed_form=np.ones(member.widths.learned[length], np.float32))
+        for member in pair.members
+    )
+    for features in ((one, replace(two, closed_form=None)), (replace(one, closed_form=None), two)):
+        apart = take_apart(side_by_side(features, widths_of(pair)), widths_of(pair))
+        for own, back, member in zip(features, apart, pair.members, strict=True):
+            assert back.closed_form is not None
+            assert len(back.closed_form) == member.widths.learned[length]
+            assert back.closed_form.any() == (own.closed_form is not None)
+
+
+def test_more_than_the_usual_number_is_asked_of_both(pair: PairRuntime) -> None:
+    bank = ClassBank(pair)
+    bank.register("thing", [picture(1)])
+    asked = Request(pair, bank, 0.0, None, "auto", True, 2000)
+    assert [member.limit for member in asked.members] == [2000, 2000]
+    assert [member.limit for member in Request(pair, bank, 0.0, None, "auto", True, 10).members] == [300, 300]

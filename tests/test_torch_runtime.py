@@ -12,6 +12,7 @@ from tenet.bank import ClassBank
 from tenet.errors import WeightsError
 from tenet.models.build import build_detector
 from tenet.predictor import Tenet
+from tenet.runtime import torch_runtime
 from tenet.runtime.calibration import Calibration
 from tenet.runtime.loading import load_runtime
 from tenet.runtime.shipped import shipped_models
@@ -153,3 +154,29 @@ def test_nothing_but_the_threshold_that_is_asked_for_cuts_scores(name: str) -> N
     assert len(scores)
     assert scores.min() < 0.04
     assert (model.detect(picture, bank, threshold=0.02).scores >= 0.02).all()
+
+
+def test_many_shots_are_left_out_by_folds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many fits as folds, not as shots, and every shot has its rank."""
+    fits: list[int] = []
+    kept = torch_runtime.fit_cells
+    monkeypatch.setattr(
+        torch_runtime, "fit_cells", lambda cells, shots, *rest: fits.append(0) or kept(cells, shots, *rest)
+    )
+    crop_box, box = np.array([4, 4, 60, 60], np.float32), np.array([10, 10, 60, 60], np.float32)
+    shots = [Shot(make_picture(i, 64, 64), crop_box, make_picture(i + 10), box) for i in range(12)]
+    features = make_runtime().encode_shots(shots)
+    assert len(fits) == torch_runtime.FOLDS
+    assert features.ranks is not None
+    assert (features.ranks >= 0).all()
+
+
+def test_a_shot_of_less_than_a_pixel_teaches_no_boxes() -> None:
+    """A thin line in a large picture: no box lies around it, and the class is registered all the same."""
+    config = replace(CONFIG, box_quality=replace(CONFIG.box_quality, enabled=True, fitted=True))
+    torch.manual_seed(0)
+    bank = ClassBank(TorchRuntime(build_detector(config)))
+    bank.register("line", [(make_picture(3, 90, 4000), (100, 40, 300, 41))])
+    closed_form = bank.features("line").closed_form
+    assert closed_form is not None
+    assert np.isfinite(closed_form).all()

@@ -179,3 +179,30 @@ def test_models_of_the_package_are_judged_and_left_as_they_are(
     assert main(["trial", *([name] if name else []), *words]) == 0
     assert written == []
     assert "comes with the package" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--size", "banana"], "expected auto"),
+        (["--size", "5000"], "size: expected"),
+        (["--limit", "-5"], "at least 1"),
+        (["--shots", "5,0"], "--shots: expected whole numbers of at least 1, got 0"),
+    ],
+)
+def test_settings_that_cannot_work_are_told_before_the_work(
+    written: list[Calibration],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    message: str,
+) -> None:
+    monkeypatch.setattr(trial, "try_set", None)  # whoever asks for it fails otherwise
+    data = make_set(tmp_path, pictures=4)
+    try:
+        code = main(["trial", "--data", str(data), *words])
+    except SystemExit as stop:
+        code = stop.code
+    assert code
+    assert message in capsys.readouterr().err

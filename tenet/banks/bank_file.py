@@ -10,6 +10,7 @@ tensors and opens in a moment; the part of one class is a slice that is read whe
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,7 @@ from tenet.version import __version__
 FORMAT = "tenet-bank-1"
 DTYPES = {"<f2": "F16", "<f4": "F32", "<f8": "F64", "<i8": "I64", "<u4": "U32", "|u1": "U8"}
 """What safetensors calls numpy's types."""
+WINDOWS = os.name == "nt"
 CLASS_INDEX = ("names", "shots", "objectness_sizes", "checks")
 _UNREADABLE = (SafetensorError, OSError, ValueError, KeyError, TypeError, RecursionError)
 
@@ -188,12 +190,13 @@ def _table(index: Mapping[str, Array], shots: NDArray[np.int64]) -> Array:
 
 
 def write_bank(path: Path, maker: Maker, classes: Mapping[str, StoredClass], close: BankFile | None) -> None:
-    """Write a bank in one step, class by class: no copy of the whole is made. `close` is let go of when
-    everything is read and before its file is replaced."""
+    """Write a bank in one step, class by class: no copy of the whole is made. On Windows `close` is let go of
+    when everything is read and before its file is replaced; elsewhere a bank that took classes over from it
+    goes on reading what was there."""
     index = _index(classes)
     metadata = {"format": FORMAT, "tenet": __version__, **{k: str(v) for k, v in maker._asdict().items()}}
     metadata["digest"] = _digest(metadata, index)
-    write_chunks(path, _chunks(metadata, index, classes, close))
+    write_chunks(path, _chunks(metadata, index, classes, close if WINDOWS else None))
 
 
 def _index(classes: Mapping[str, StoredClass]) -> dict[str, Array]:

@@ -33,7 +33,8 @@ def run(args: argparse.Namespace) -> int:
     queries = recipe.train.cache_views if recipe.train.cache_queries else 0
     views = ViewEpisodes(source, queries, recipe.train.shot_views)
     cache = FeatureCache(args.cache_dir, new_detector(recipe, root).eval(), views)
-    wanted = views.views_of(recipe.train.iterations * recipe.train.batch)
+    episodes = recipe.train.iterations * recipe.train.batch
+    wanted = views.views_of(episodes, with_shots=recipe.train.learn != "boxes")
     new = cache.fill(wanted, shards_with_bar)
     print(f"{cache.folder}: {len(wanted)} views, {new} of them computed now, {cache.bytes() / 2**20:,.0f} MB")
     return 0

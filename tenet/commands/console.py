@@ -63,13 +63,29 @@ def check_json(where: str | None) -> None:
         raise InputError(f"--json: expected a file that can be written, got {where}; choose another place")
 
 
+def working_size(text: str) -> int | str:
+    """`auto`, `thorough`, `once`, `original`, or a number of pixels."""
+    from tenet.looks.views import WORDS
+
+    if text in WORDS:
+        return text
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected {', '.join(WORDS)} or a number, got {text!r}")
+    return int(text)
+
+
 def add_set_arguments(parser: argparse.ArgumentParser) -> None:
     """How to read a set: shared by the commands that do."""
     parser.add_argument(
         "--format", choices=("coco", "fsod", "voc", "yolo"), help="its format, if not detected"
     )
     parser.add_argument("--images", type=Path, metavar="FOLDER", help="where its pictures are, if elsewhere")
-    parser.add_argument("--set", dest="image_set", metavar="NAME", help="VOC: an image set, such as trainval")
+    parser.add_argument(
+        "--set",
+        dest="image_set",
+        metavar="NAME",
+        help="an image set of VOC or a part of YOLO, such as trainval",
+    )
 
 
 def add_results_argument(parser: argparse.ArgumentParser) -> None:

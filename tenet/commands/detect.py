@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tenet.commands.banks import load_to_look
-from tenet.commands.console import at_least_one, check_json, emit_json, names, progress
+from tenet.commands.console import at_least_one, check_json, emit_json, names, progress, working_size
 
 if TYPE_CHECKING:
     from tenet.looks.frames import Frame
@@ -63,17 +63,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--every", type=at_least_one, default=10, metavar="N", help="every N-th frame of videos (default 10)"
     )
     parser.add_argument("--model", metavar="NAME", help="a model by name or file (default: that of the bank)")
-
-
-def working_size(text: str) -> int | str:
-    """`auto`, `thorough`, `once`, `original`, or a number of pixels."""
-    from tenet.looks.views import WORDS
-
-    if text in WORDS:
-        return text
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected {', '.join(WORDS)} or a number, got {text!r}")
-    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:

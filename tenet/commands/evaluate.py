@@ -4,7 +4,8 @@ MODEL is a shipped model, or a trained detector: a run or its checkpoint. The na
 (`tenet models`) builds an untrained one.
 Shots are drawn by seed from --shots-from, or from the test set itself: then the pictures that hold a shot
 are not tested. The folder --out holds detections, results.json and report.html; a run that was stopped
-continues there.
+continues there. Of a VOC devkit or a YOLO folder FOLDER:PART is one part, such as VOC2007:test; without it
+all are tested, those that were trained on too.
 
   --protocol episodes draws N-way K-shot episodes of --data instead: shots and pictures to look in, for a few
   classes at a time; the mean over episodes comes with its 95 % confidence interval.
@@ -16,12 +17,14 @@ examples:
   tenet evaluate tenet_lite0 --data test.json --shots 1,5 --seeds 0-4 --out runs/lite0
   tenet evaluate runs/v1 --data voc2012_val.json --shots-from voc2007_trainval.json \\
     --split voc1 --side novel --shots 1,3,5,10 --min-side 32 --out runs/v1/eval
+  tenet evaluate runs/v1 --data VOCdevkit/VOC2007:test --shots-from VOCdevkit/VOC2007:trainval --split voc1
   tenet evaluate runs/fsod --data fsod_test.json --protocol episodes --ways 5 --shots 5 --out runs/fsod/5way
   tenet evaluate tenet_lite0 --data bccd.json --shots 5 --seeds 0 --limit 50 --metric coco --json -
   tenet evaluate runs/v1 --data test.json --shots 1,5 --finetune --results results/v1/fine_tuned.json
 """
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -46,9 +49,15 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL|PRESET", help="a shipped model, a run or checkpoint")
-    parser.add_argument("--data", type=Path, required=True, metavar="TEST", help="the test set")
     parser.add_argument(
-        "--shots-from", type=Path, nargs="+", metavar="SET", help="sets to draw shots from (default: TEST)"
+        "--data", type=Path, required=True, metavar="TEST", help="the test set, or FOLDER:PART"
+    )
+    parser.add_argument(
+        "--shots-from",
+        type=Path,
+        nargs="+",
+        metavar="SET",
+        help="sets, or FOLDER:PART, to draw shots from (default: TEST)",
     )
     parser.add_argument("--list", type=Path, metavar="FILE", help="public VOC shot lists, instead of drawing")
     parser.add_argument("--split", choices=("voc1", "voc2", "voc3", "coco", "all"), default="all")
@@ -105,6 +114,7 @@ def run(args: argparse.Namespace) -> int:
     protocol = _protocol(args)
     model = _model(args.model)
     settings = _settings(args, protocol, test, model)
+    _tell_fine_tuned(model, settings)
     done = (_run_episodes if protocol == "episodes" else _run_draws)(args, model, test, settings)
     document = done.to_json()
     if args.results is not None:
@@ -276,13 +286,29 @@ def _settings(
     )
 
 
+def _tell_fine_tuned(model: "Model", settings: "EvaluationSettings") -> None:
+    """A run that was fine-tuned knows pictures of these classes: which, its shots.json says."""
+    from tenet.data.splits import VOC_TO_COCO, one_name
+
+    taught = one_name(model.fine_tuned_on)
+    known = [name for name in settings.classes if VOC_TO_COCO.get(name, name) in taught]
+    if known:
+        print(
+            f"note: {model.name} was fine-tuned on {', '.join(known)}; the pictures that it learned from, "
+            "in the run's shots.json, must not be among those of --data",
+            file=sys.stderr,
+        )
+
+
 class Model(NamedTuple):
-    """What is evaluated: the detector, its name, the classes it learned, and its recipe if it has one."""
+    """What is evaluated: the detector, its name, the classes that it was trained on, its recipe if it has
+    one, and the classes that it was fine-tuned on."""
 
     detector: Any
     name: str
     trained_on: list[str]
     recipe: Any
+    fine_tuned_on: Sequence[str] = ()
 
 
 def _model(model: str) -> Model:
@@ -307,8 +333,13 @@ def _model(model: str) -> Model:
         )
     checkpoint = load(model_file(model))
     name = model if shipped else f"{checkpoint.recipe.name}, step {checkpoint.step}"
+    split = checkpoint.split
     return Model(
-        restore_detector(checkpoint).eval(), name, checkpoint.split.get("base", []), checkpoint.recipe
+        restore_detector(checkpoint).eval(),
+        name,
+        split.get("base", []),
+        checkpoint.recipe,
+        split.get("learned", []),
     )
 
 

@@ -1,7 +1,8 @@
 """Fine-tune a detector on your own annotated pictures, or on K shots of the novel classes of a recipe.
 
 Takes a shipped model, a checkpoint (its file, or the folder of a run) or a recipe, which then starts from its
-encoder alone. --data is a COCO or FSOD JSON file, a VOC devkit or a YOLO folder; --bank takes the shots of a
+encoder alone. --data is a COCO or FSOD JSON file, a VOC devkit or a YOLO folder; of a folder,
+FOLDER:PART is one part, such as my_yolo:train, and without it all are taken. --bank takes the shots of a
 bank that came with their pictures. In these pictures every thing of the classes should have its box, because
 what has none is learned as background. Boxes with a side below evaluate.min_shot_side (of the shipped models
 24 px) are no shots. The run's folder gets a checkpoint, metrics.jsonl, and shots.json with the shots; it is a
@@ -12,7 +13,7 @@ examples:
   tenet register my.bank --from my.json --shots 5 --model runs/mine
   tenet finetune tenet_lite0 --bank forest.bank --out runs/forest
   tenet classes forest.bank --rebuild --model runs/forest
-  tenet finetune tenet_lite2 --data my_yolo_folder --classes cat,dog --set finetune.iterations=200
+  tenet finetune tenet_lite2 --data my_yolo:train --classes cat,dog --set finetune.iterations=200
   tenet finetune runs/track_v1 --data my.json --shots 5 --known shots
   tenet finetune runs/track_v1 --shots 10 --seed 1 --data-root data
 """
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("start", metavar="MODEL|RECIPE", help="a shipped model, checkpoint, run or recipe")
-    parser.add_argument("--data", type=Path, metavar="PATH", help="your own set; default: the recipe's")
+    parser.add_argument(
+        "--data", type=Path, metavar="PATH", help="your own set or FOLDER:PART; default: the recipe's"
+    )
     parser.add_argument("--bank", type=Path, metavar="BANK", help="the shots of a bank, in place of --data")
     parser.add_argument(
         "--format", choices=("coco", "fsod", "voc", "yolo"), help="its format, if not detected"
@@ -127,7 +130,7 @@ def _shots(args: argparse.Namespace, recipe: "Recipe", root: Path) -> "tuple[Dat
 def _run_name(args: argparse.Namespace, recipe: "Recipe") -> str:
     own = args.data or args.bank
     if own is not None and args.shots is None:
-        return f"{own.stem}_finetuned"
+        return f"{own.stem}_finetuned".replace(":", "_")  # of a part of a set
     return f"{recipe.name}_{recipe.finetune.shots}shots_seed{recipe.seed}"
 
 
@@ -158,5 +161,9 @@ def _start(name: str, overrides: list[str], root: Path) -> "tuple[TENET, Recipe,
         raise ConfigError(
             f"--set: expected the checkpoint's own model, but model.{changed[0]}; leave it as it is"
         )
-    told = {"base": found.split.get("base", []), "calibration": found.calibration}
+    told = {
+        "base": found.split.get("base", []),
+        "learned": found.split.get("learned", []),
+        "calibration": found.calibration,
+    }
     return checkpoint.restore_detector(found), recipe, told

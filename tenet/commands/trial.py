@@ -12,6 +12,7 @@ examples:
   tenet trial --data my.json --shots 1,5
   tenet trial --data my.json --shots 5 --finetune pictures
   tenet trial --data my.json --shots 5 --wide 3
+  tenet trial runs/mine --data my_yolo:valid --shots 5
   tenet trial runs/mine --data a.json,b.json --shots 5 --seeds 0,1,2 --out trial
   tenet trial runs/mine --data a.json,b.json --calibrate
 """
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from tenet.commands.console import (
     add_results_argument,
+    at_least_one,
     check_folder,
     check_json,
     check_out,
@@ -32,6 +34,7 @@ from tenet.commands.console import (
     names,
     progress,
     whole_numbers,
+    working_size,
 )
 
 MOST_WIDE = 8
@@ -49,10 +52,14 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", nargs="?", help="a shipped model, a run or a checkpoint (default: shipped)")
-    parser.add_argument("--data", type=names, required=True, metavar="SET,…", help="annotated sets")
+    parser.add_argument(
+        "--data", type=names, required=True, metavar="SET,…", help="annotated sets, or FOLDER:PART of them"
+    )
     parser.add_argument("--shots", type=whole_numbers, default=[5], help="numbers of shots (default: 5)")
     parser.add_argument("--seeds", type=whole_numbers, default=[0], help="draws of the shots (default: 0)")
-    parser.add_argument("--limit", type=int, default=0, metavar="N", help="only N test pictures of each set")
+    parser.add_argument(
+        "--limit", type=at_least_one, default=0, metavar="N", help="only N test pictures of each set"
+    )
     parser.add_argument("--min-side", type=float, default=24, help="least side of a shot, px (default: 24)")
     parser.add_argument("--bare", action="store_true", help="show crops without their pictures")
     parser.add_argument(
@@ -61,7 +68,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="learn each draw first: its shots alone, or all boxes of their pictures",
     )
     parser.add_argument(
-        "--size", default="auto", help="working size: auto, thorough, once, original or px (default: auto)"
+        "--size",
+        type=working_size,
+        default="auto",
+        help="working size: auto, thorough, once, original or px (default: auto)",
     )
     parser.add_argument(
         "--wide",
@@ -85,6 +95,7 @@ def run(args: argparse.Namespace) -> int:
 
     from tenet.drawing.figures import save_figure
     from tenet.errors import InputError
+    from tenet.looks.views import check_size
     from tenet.records.record import made_by
     from tenet.runtime.loading import is_shipped, load_one, load_runtime
     from tenet.trials.calibrating import draw_reliability
@@ -94,6 +105,9 @@ def run(args: argparse.Namespace) -> int:
         check_out(args.results, (".json",), "--results")
     if not 1 <= args.wide <= MOST_WIDE:
         raise InputError(f"--wide: expected a whole number from 1 to {MOST_WIDE}, got {args.wide}")
+    check_size(args.size)
+    if min(args.shots) < 1:
+        raise InputError(f"--shots: expected whole numbers of at least 1, got {min(args.shots)}")
     if args.finetune and args.calibrate:
         raise InputError(
             "--calibrate writes into the model's file, which --finetune leaves as it is; give one"
@@ -139,12 +153,11 @@ def _try(args: argparse.Namespace, runtime: Any) -> "tuple[list[Trial], dict[str
     from tenet.trials.trial import try_set
 
     model, adapt = Tenet(runtime), partial(_finetuned, args, runtime) if args.finetune else None
-    size: Any = int(args.size) if args.size.isdecimal() else args.size
     settings = {
         "min_side": args.min_side,
         "limit": args.limit,
         "bare": args.bare,
-        "size": size,
+        "size": args.size,
         "wide": args.wide,
     }
     trials, sizes = [], {}

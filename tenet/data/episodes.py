@@ -262,7 +262,8 @@ class EpisodeSource:
         return query._replace(picture=picture, boxes=boxes)
 
     def draw_shots(self, rng: np.random.Generator, label: int, query: Record) -> list[ShotRef]:
-        """Shots of a class (by its row in the class list), none of them from the query's picture."""
+        """Shots of a class (by its row in the class list), none of them from the query's picture (of a
+        mosaic, its first)."""
         home = _identity(query)
         refs = [ref for ref in self._pool[label] if self._home(ref.picture) != home]
         most = min(self.settings.shots, len(refs))

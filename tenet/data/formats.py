@@ -1,6 +1,8 @@
 """The formats: a plain table from name to reader and writer, and how a path tells which it is.
 
 To add a format: one file with a scan and a writer, one row here.
+
+A path may name a part of a set: `VOCdevkit/VOC2007:test`, `my_yolo:train`. Without one all parts are read.
 """
 
 from collections.abc import Callable
@@ -18,11 +20,12 @@ from tenet.errors import DataError, InputError
 @dataclass(frozen=True)
 class Format:
     """One format: `scan(path, images)` reads, `write(dataset, folder)` writes, `drops` names the flags of
-    a `Target` that it cannot hold."""
+    a `Target` that it cannot hold. `scan_part(path, images, part)` reads a part, where sets can have some."""
 
     scan: Callable[[Path, Path | None], Scan]
     write: Callable[[Dataset, Path], None]
     drops: tuple[str, ...] = ()
+    scan_part: Callable[[Path, Path | None, str | None], Scan] | None = None
 
 
 def _write_coco(dataset: Dataset, folder: Path) -> None:
@@ -32,8 +35,8 @@ def _write_coco(dataset: Dataset, folder: Path) -> None:
 FORMATS: dict[str, Format] = {
     "coco": Format(scan_coco, _write_coco),
     "fsod": Format(scan_fsod, write_fsod),
-    "voc": Format(scan_voc, write_voc, drops=("crowd",)),
-    "yolo": Format(scan_yolo, write_yolo, drops=("ignore", "crowd", "truncated")),
+    "voc": Format(scan_voc, write_voc, drops=("crowd",), scan_part=scan_voc),
+    "yolo": Format(scan_yolo, write_yolo, drops=("ignore", "crowd", "truncated"), scan_part=scan_yolo),
 }
 
 
@@ -56,18 +59,37 @@ def detect_format(path: Path) -> str:
     )
 
 
+def split_part(path: Path) -> tuple[Path, str | None]:
+    """`VOC2007:test` as the set's own path and its part. A path that exists is whole, colon or not."""
+    whole, _, part = str(path).rpartition(":")
+    if ":" in path.name and whole and part and not path.exists() and Path(whole).exists():
+        return Path(whole), part
+    return path, None
+
+
 def scan_path(
     path: Path, layout: str | None = None, images: Path | None = None, image_set: str | None = None
 ) -> Scan:
-    """Whatever is at `path`, unchecked, its defects named. `image_set` is VOC's ImageSets/Main name."""
-    name = layout or detect_format(path)
+    """Whatever is at `path`, unchecked, its defects named. `image_set` is the part, as after a colon in the
+    path: VOC's ImageSets/Main name, or a folder such as YOLO's `train`."""
+    whole, part = split_part(path)
+    if part is not None and image_set is not None:
+        raise InputError(
+            f"{path}: expected one part, got the image set {image_set!r} as well; give one of them"
+        )
+    part = image_set if part is None else part
+    name = layout or detect_format(whole)
     if name not in FORMATS:
         raise InputError(f"format: expected one of {', '.join(FORMATS)}; got {name!r}")
-    if image_set is not None:
-        if name != "voc":
-            raise InputError(f"image set {image_set!r}: expected a VOC devkit, got {name}; leave it out")
-        return scan_voc(path, images, image_set)
-    return FORMATS[name].scan(path, images)
+    if part is None:
+        return FORMATS[name].scan(whole, images)
+    scan_part = FORMATS[name].scan_part
+    if scan_part is None:
+        raise InputError(
+            f"{whole}, part {part!r}: expected a VOC devkit or a YOLO folder, got {name}, which has no "
+            "parts; leave it out"
+        )
+    return scan_part(whole, images, part)
 
 
 def read_dataset(
@@ -76,8 +98,9 @@ def read_dataset(
     images: Path | str | None = None,
     image_set: str | None = None,
 ) -> Dataset:
-    """The set at `path`, in whichever format. Boxes partly outside are clipped; any other defect is a
-    DataError that names it."""
-    where = Path(path)
-    scan = scan_path(where, layout, Path(images) if images is not None else None, image_set)
-    return Dataset.of(scan, f"{where.stem}_{image_set}" if image_set else where.stem)
+    """The set at `path`, or the part of it that `path` or `image_set` names, in whichever format. Boxes
+    partly outside are clipped; any other defect is a DataError that names it."""
+    scan = scan_path(Path(path), layout, Path(images) if images is not None else None, image_set)
+    whole, part = split_part(Path(path))
+    part = part or image_set
+    return Dataset.of(scan, f"{whole.stem}_{part}" if part else whole.stem)

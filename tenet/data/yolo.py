@@ -4,12 +4,15 @@
     images/train/a.jpg
     labels/train/a.txt        class x y width height, in shares of the picture, (x, y) the centre
 
-`images` and `labels` have the same tree below them; a picture without a text file has no objects. Where
-there is no data.yaml, `classes.txt` or `obj.names` gives the names, one on each line. A line with more
-than five numbers is a polygon (class x1 y1 x2 y2 …), and its box is taken. The format knows no ignored,
-crowd or truncated boxes: writing says how many flags it leaves out.
+`images` and `labels` have the same tree below them; a picture without a text file has no objects. Each
+part may have a folder of its own instead: train/images, train/labels. Where there is no data.yaml,
+`classes.txt` or `obj.names` gives the names, one on each line; a folder without either has those of the
+data.yaml in the folder that it is in. A line with more than five numbers is a polygon
+(class x1 y1 x2 y2 …), and its box is taken. The format knows no ignored, crowd or truncated boxes: writing
+says how many flags it leaves out.
 """
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -31,7 +34,7 @@ def is_yolo(folder: Path) -> bool:
 
 
 def class_names(folder: Path) -> tuple[str, ...]:
-    """The class names of data.yaml, or of a file with one name on each line."""
+    """The class names of data.yaml, or of a file with one name on each line, or of the parent's data.yaml."""
     for path in sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")]):
         names = _yaml_names(path)
         if names:
@@ -41,8 +44,13 @@ def class_names(folder: Path) -> tuple[str, ...]:
         if path.is_file():
             lines = path.read_text(encoding="utf-8").splitlines()
             return tuple(line.strip() for line in lines if line.strip())
+    above = Path(os.path.abspath(folder)).parent / "data.yaml"  # of `.` too, which has no parent
+    names = _yaml_names(above) if above.is_file() else ()
+    if names:
+        return names
     raise DataError(
-        f"{folder}: expected data.yaml with `names`, or classes.txt with one name on each line; found neither"
+        f"{folder}: expected data.yaml with `names`, there or one folder above, or classes.txt with one name "
+        "on each line; found neither"
     )
 
 
@@ -65,19 +73,20 @@ def _yaml_names(path: Path) -> tuple[str, ...]:
     return ()
 
 
-def scan_yolo(folder: Path, images: Path | None = None) -> Scan:
-    """Everything that a YOLO folder says, each defect named. Headers of the pictures are read, because
-    boxes are in shares of their sizes."""
+def scan_yolo(folder: Path, images: Path | None = None, part: str | None = None) -> Scan:
+    """Everything that a YOLO folder says, or one part of it, each defect named. Headers of the pictures are
+    read, because boxes are in shares of their sizes."""
     classes = class_names(folder)
     defects: list[Defect] = []
     entries: list[Entry] = []
     seen: set[Path] = set()
-    for part, image_root, label_root in _trees(folder, images):
+    trees = _trees(folder, images) if part is None else [_part_tree(folder, images, part)]
+    for tree, image_root, label_root in trees:
         pictures = sorted(path for path in image_root.rglob("*") if path.suffix.lower() in SUFFIXES)
         for path in pictures:
             relative = path.relative_to(image_root)
             label = label_root / relative.with_suffix(".txt")
-            name = (Path(part) / relative).as_posix()
+            name = (Path(tree) / relative).as_posix()
             if label in seen:
                 detail = f"expected one picture for {label.name}, got {name} as well"
                 defects.append(Defect("duplicate-id", str(path), detail, "drop picture"))
@@ -87,7 +96,7 @@ def scan_yolo(folder: Path, images: Path | None = None) -> Scan:
         for label in sorted(label_root.rglob("*.txt")):
             if label not in seen and label.name not in _NAME_FILES:
                 row = len(entries)
-                name = (Path(part) / label.relative_to(label_root)).as_posix()
+                name = (Path(tree) / label.relative_to(label_root)).as_posix()
                 entries.append(_entry(None, label, name, classes, row, defects))
                 detail = f"expected a picture of this name under {image_root}, found none"
                 defects.append(Defect("missing-picture", str(label), detail, "drop picture", row))
@@ -100,10 +109,32 @@ def _trees(folder: Path, images: Path | None) -> list[tuple[str, Path, Path]]:
         return [("", images, folder / "labels")]
     if (folder / "labels").is_dir():
         return [("", folder / "images", folder / "labels")]
-    parts = sorted(path.parent for path in folder.glob("*/labels") if path.is_dir())
+    parts = _part_folders(folder)
     if not parts:
         raise DataError(f"{folder}: expected folders images and labels, found none")
     return [(part.name, part / "images", part / "labels") for part in parts]
+
+
+def _part_folders(folder: Path) -> list[Path]:
+    """The folders that have labels of their own (`train/labels`)."""
+    return sorted(path.parent for path in folder.glob("*/labels") if path.is_dir())
+
+
+def _part_tree(folder: Path, images: Path | None, part: str) -> tuple[str, Path, Path]:
+    """(part, pictures, labels) of one part: `images/train` and `labels/train`, or `train/images` and
+    `train/labels`. Pictures are called as they are where the whole folder is read."""
+    labels = folder / "labels"
+    if labels.is_dir():
+        pictures = images or folder / "images"
+        below = [path for root in (pictures, labels) for path in root.glob("*") if path.is_dir()]
+        tree = (part, pictures / part, labels / part)
+    else:
+        below = _part_folders(folder)
+        tree = (part, images or folder / part / "images", folder / part / "labels")
+    known = sorted({path.name for path in below})
+    if part not in known:
+        raise DataError(f"{folder}: expected a part among {', '.join(known) or 'none'}; got {part}")
+    return tree
 
 
 def _entry(

@@ -14,7 +14,6 @@ unpickled.
 import hashlib
 import json
 import platform
-import subprocess
 import warnings
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,7 +34,7 @@ from tenet.models.detector import TENET
 from tenet.recipe import Recipe
 from tenet.runtime.shipped import PAIR
 from tenet.settings import differences
-from tenet.version import __version__
+from tenet.version import __version__, clone_says
 
 FORMAT = "tenet-checkpoint-1"
 RESUMABLE = ("about", "name", "evaluate", "finetune")
@@ -214,11 +213,9 @@ def versions() -> dict[str, str]:
     """What made a checkpoint, with the commit where the package is a clone."""
     told = {"tenet": __version__, "torch": torch.__version__, "numpy": numpy.__version__}
     told["python"] = platform.python_version()
-    root = Path(__file__).parent.parent.parent
-    if (root / ".git").exists():
-        command = ["git", "-C", str(root), "rev-parse", "HEAD"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        told["commit"] = done.stdout.strip()
+    commit = clone_says("rev-parse", "HEAD")
+    if commit is not None:
+        told["commit"] = commit
     return told
 
 

@@ -78,10 +78,12 @@ def finetune_run(
     *,
     complete: bool = False,
     base: Sequence[str] = (),
+    learned: Sequence[str] = (),
     calibration: dict[str, Any] | None = None,
 ) -> TENET:
     """The same as a run: checkpoints, metrics, the recipe and the shots are written to `options.out`; the
-    last checkpoint is the mean. `base` and `calibration` are those of the model it started from."""
+    last checkpoint is the mean. `base`, `calibration` and the classes `learned` by earlier fine-tuning are
+    those of the model it started from."""
     options = replace(options, cache=options.out / "cache")
     if (options.out / "checkpoints").is_dir() and any((options.out / "checkpoints").iterdir()):
         raise ConfigError(
@@ -92,8 +94,8 @@ def finetune_run(
     if options.world.first:
         write_text(options.out / "recipe.toml", recipe.to_toml())
         write_shots(shots, dataset, options.out / "shots.json")
-    learned = sorted(name for name, refs in shots.classes.items() if refs)
-    split = {"base": list(base), "novel": learned, "learned": learned}
+    own = sorted(name for name, refs in shots.classes.items() if refs)
+    split = {"base": list(base), "novel": own, "learned": sorted({*own, *learned})}
     # Before its end a run is no mean yet.
     recipe = replace(recipe, train=replace(recipe.train, save_every=job.plan.iterations))
     finish = partial(average, detector, before, recipe.finetune.average)
@@ -172,7 +174,8 @@ def refuse_short(shots: ShotList) -> None:
     for name, count in shots.short().items():
         raise DataError(
             f"expected {shots.shots} shots of each class, got {count} of {name}; annotate more, lower "
-            "--shots, or allow smaller boxes with --set evaluate.min_shot_side=0"
+            "--shots, leave the class out with --classes, or allow smaller boxes with "
+            "--set evaluate.min_shot_side=0"
         )
 
 

@@ -57,7 +57,8 @@ def make_job(
             world,
         )
     views = ViewEpisodes(source, train.cache_views if train.cache_queries else 0, train.shot_views)
-    cache = open_cache(detector.to(world.device), views, options, plan.iterations * plan.batch)
+    episodes = plan.iterations * plan.batch
+    cache = open_cache(detector.to(world.device), views, options, episodes, with_shots=not boxes_only)
     # Reading maps is cheaper than handing them from process to process: no workers.
     return Job(
         detector,
@@ -79,7 +80,9 @@ def _query_losses(detector: TENET, train: TrainConfig, source: EpisodeSource) ->
     return partial(query_losses, kept=kept, known=known, weight=train.known_classes)
 
 
-def open_cache(detector: TENET, views: ViewEpisodes, options: Options, episodes: int) -> FeatureCache:
+def open_cache(
+    detector: TENET, views: ViewEpisodes, options: Options, episodes: int, with_shots: bool = True
+) -> FeatureCache:
     """The cache with all that these episodes need: every process computes a part of what is missing, and
     other runs on this machine that want the same maps wait."""
     world = options.world
@@ -87,7 +90,7 @@ def open_cache(detector: TENET, views: ViewEpisodes, options: Options, episodes:
     with locked(lock, partial(_say_waiting, lock)) if world.first else nullcontext():
         barrier(world)
         cache = FeatureCache(options.cache, detector.eval(), views)
-        cache.fill(views.views_of(episodes), shards_with_bar, (world.rank, world.size))
+        cache.fill(views.views_of(episodes, with_shots), shards_with_bar, (world.rank, world.size))
         barrier(world)
     return cache if world.size == 1 else FeatureCache(options.cache, detector.eval(), views)
 

@@ -22,7 +22,7 @@ from tenet.engine.distributed import World, own_groups, sum_gradients, sum_value
 from tenet.engine.optim import build_optimizer, clip_gradients, set_rates
 from tenet.errors import TrainingError
 from tenet.models.detector import TENET, Losses
-from tenet.recipe import OptimConfig
+from tenet.recipe import FinetuneConfig, OptimConfig
 
 LossesOf = Callable[[TENET, Sequence[Any]], Losses]
 """Detector and a micro-batch → the parts of the loss."""
@@ -123,9 +123,10 @@ def _not_finite(job: Job, step: int, groups: list[int], losses: list[Losses]) ->
         said.append(", ".join(f"{name} {value:.4g}" for name, value in told.items()))
         for number in job.numbers(step, group):
             save_episode(job.render(number), job.failures / f"step_{step:08d}_episode_{number}", told)
+    section = "finetune" if isinstance(job.plan, FinetuneConfig) else "train"
     return TrainingError(
         f"step {step}: expected a finite loss and gradient, got {'; '.join(said)}; the episodes are in "
-        f"{job.failures}; lower train.lr or train.clip, or look at the data"
+        f"{job.failures}; lower {section}.lr or {section}.clip, or look at the data"
     )
 
 

@@ -19,8 +19,7 @@ from tenet.engine.learned_encoder import as_differences
 from tenet.engine.optim import BACKBONE
 from tenet.engine.start_from import start_from
 from tenet.errors import ConfigError
-from tenet.models.build import build_detector
-from tenet.models.detector import TENET
+from tenet.models.detector import TENET, UNDER_BOXES
 from tenet.models.objectness import NEGATIVE_IOU, cell_statistics
 from tenet.models.targets import best_iou
 from tenet.recipe import Recipe
@@ -74,8 +73,10 @@ def mean_with_start(checkpoint: Checkpoint, share: float) -> Checkpoint:
             f"share: expected above 0 and at most 1, of a run with a train.start, got {share} of one that "
             f"starts from {recipe.train.start or 'nothing'}"
         )
-    start = build_detector(recipe.model)
-    start_from(start, recipe.train.start, checkpoint.split["novel"])
+    # What the run did not take over from its start has no former value: there it stays as it was learned.
+    start = restore_detector(checkpoint)
+    parts = UNDER_BOXES if recipe.train.learn == "relations" else ("",)
+    start_from(start, recipe.train.start, checkpoint.split["novel"], parts)
     before = start.state_dict()
     tensors = {
         name: before[name[6:]].lerp(tensor.to(before[name[6:]].dtype), share)

@@ -126,6 +126,7 @@ def _shots(
             side = f" of at least {settings.min_shot_side:g} px" if settings.min_shot_side else ""
             raise DataError(
                 f"{dataset.name}: expected {shots} shots of {name}{side}, found {count}; "
-                "ask for fewer shots, or give --shots-from a set that has them"
+                + ("name the other classes with --classes" if not count else "ask for fewer shots")
+                + ", or give --shots-from a set that has them"
             )
     return drawn

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from tenet.data.dataset import Dataset, merge
-from tenet.data.formats import read_dataset
+from tenet.data.formats import read_dataset, split_part
 from tenet.data.shots import ShotList, candidates, draw_shots
-from tenet.data.splits import VOC_TO_COCO, base_side, get_split, refuse_leaks, without_novel
+from tenet.data.splits import VOC_TO_COCO, Split, base_side, get_split, refuse_leaks, without_novel
 from tenet.errors import ConfigError, DataError
 from tenet.recipe import Recipe
 
@@ -17,13 +17,13 @@ from tenet.recipe import Recipe
 def read_sets(
     paths: Sequence[str], root: Path, image_set: str = "", what: str = "data.train"
 ) -> list[Dataset]:
-    """The sets at `paths` under the data root."""
+    """The sets, or parts of sets (`VOC2007:test`), at `paths` under the data root."""
     if not paths:
         raise ConfigError(f"{what}: expected at least one data set, got none; name it in the recipe or --set")
     sets = []
     for path in paths:
         where = root / path
-        if not where.exists():
+        if not split_part(where)[0].exists():
             raise DataError(
                 f"{what}: expected data at {where}, found nothing; give --data-root or set TENET_DATA "
                 "to the folder that holds it"
@@ -38,12 +38,13 @@ def training_set(recipe: Recipe, root: Path) -> tuple[Dataset, dict[str, list[st
     sets = read_sets(data.train, root, data.image_set)
     dataset = _together(sets, data.coco_names)
     novel: list[str] = []
-    if data.split and data.split != "fsod":  # FSOD's split is that of its files
-        split = get_split(data.split)
+    # FSOD's split is that of its files.
+    split = get_split(data.split) if data.split and data.split != "fsod" else None
+    if split is not None:
         if data.leave_out_novel:
             dataset = without_novel(dataset, split)
         dataset, novel = base_side(dataset, split), list(split.novel)
-        _refuse_leaks(recipe, root, dataset)
+    _refuse_leaks(recipe, root, dataset, split)
     _refuse_empty(recipe, dataset)
     return dataset, {"base": list(dataset.classes), "novel": novel}
 
@@ -69,12 +70,12 @@ def _together(sets: list[Dataset], coco_names: bool) -> Dataset:
     return merge(wide, "all")
 
 
-def _refuse_leaks(recipe: Recipe, root: Path, dataset: Dataset) -> None:
-    """Test sets that are there are compared with the training side."""
+def _refuse_leaks(recipe: Recipe, root: Path, dataset: Dataset, split: Split | None) -> None:
+    """Test sets that are there are compared with the training side; without a split, their pictures alone."""
     for path in recipe.evaluate.test:
-        if (root / path).exists():
+        if split_part(root / path)[0].exists():
             [test] = read_sets([path], root, recipe.evaluate.image_set, "evaluate.test")
-            refuse_leaks(dataset, test, get_split(recipe.data.split))
+            refuse_leaks(dataset, test, split or Split("", (), ()))
 
 
 def _refuse_empty(recipe: Recipe, dataset: Dataset) -> None:
@@ -85,13 +86,15 @@ def _refuse_empty(recipe: Recipe, dataset: Dataset) -> None:
             f"{dataset.name}: expected boxes of base classes to train on, found none; "
             f"is data.split = {recipe.data.split!r} the split of this set?"
         )
-    if episodes.ways > len(dataset.classes):
+    counts = dataset.class_counts()
+    shown = [name for name in dataset.classes if counts[name]]  # a class without a box is never a way
+    if episodes.ways > len(shown):
         raise DataError(
-            f"{dataset.name}: expected at least episodes.ways = {episodes.ways} classes, got "
-            f"{len(dataset.classes)}; set episodes.ways lower"
+            f"{dataset.name}: expected at least episodes.ways = {episodes.ways} classes with boxes, got "
+            f"{len(shown)}; set episodes.ways lower"
         )
     least = episodes.min_shots or episodes.shots
-    short = {name: count for name, count in found.items() if count <= least}
+    short = {name: found[name] for name in shown if found[name] <= least}
     if short:
         name, count = min(short.items(), key=lambda item: item[1])
         raise DataError(

@@ -92,8 +92,12 @@ class ViewEpisodes:
         ]
         return queries + shots
 
-    def views_of(self, episodes: int) -> list[View]:
+    def views_of(self, episodes: int, with_shots: bool = True) -> list[View]:
         """The views that the first `episodes` episodes ask for: of a short run few, of a long one all."""
+        asked = self._asked(episodes)
+        return asked if with_shots else [view for view in asked if view.box < 0]
+
+    def _asked(self, episodes: int) -> list[View]:
         everything = self.all_views()
         queries = sum(view.box < 0 for view in everything)
         drawn = episodes * self.source.settings.ways * self.source.settings.shots

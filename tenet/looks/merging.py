@@ -15,6 +15,8 @@ SAME = 0.5
 """Overlap (IoU) from which two boxes of one class are one thing: that of the network's own NMS."""
 WITHIN = 0.6
 """Share of a cut box inside a whole one from which it is a piece of the same thing."""
+COMPARABLE = np.float32(0.5)
+"""Share of a cut box's score from which a whole one may explain it: noise explains nothing away."""
 MOST = 300
 """Detections kept in one picture."""
 
@@ -70,14 +72,16 @@ def nms(
 def without_pieces(found: Detections, cut: NDArray[np.bool_]) -> tuple[Detections, NDArray[np.bool_]]:
     """Leave out boxes that a tile's inner border cut, where another tile has the same thing whole.
 
-    cut (n,) bool: the box ends at an inner border. A cut box that no whole one explains stays.
+    cut (n,) bool: the box ends at an inner border. A cut box stays that no whole one explains whose score is
+    like its own.
     """
     wholes = np.flatnonzero(~cut)
     needed = WITHIN * areas(found.boxes)
     stays = np.ones(len(found), np.bool_)
     for row in np.flatnonzero(cut).tolist():  # one by one: all against all would not fit in memory
         common = intersections(found.boxes[row : row + 1], found.boxes[wholes])[0]
-        stays[row] = not ((common >= needed[row]) & (found.labels[wholes] == found.labels[row])).any()
+        explains = (common >= needed[row]) & (found.labels[wholes] == found.labels[row])
+        stays[row] = not (explains & (found.scores[wholes] >= COMPARABLE * found.scores[row])).any()
     return found.select(stays), cut[stays]
 
 

@@ -82,7 +82,12 @@ class Request:
     def _members(self) -> "list[Request]":
         """Both opinions, or none: this request looks for itself."""
         ask = partial(
-            Request, threshold=0.0, classes=self.classes, tiles=self._tiles, limit=MOST, opinion=True
+            Request,
+            threshold=0.0,
+            classes=self.classes,
+            tiles=self._tiles,
+            limit=max(MOST, self.limit),
+            opinion=True,
         )
         if self._size == "thorough":
             return [ask(self.runtime, self._bank, size="auto", mirrored=row) for row in (False, True)]

@@ -73,6 +73,8 @@ def fit_boxes(lessons: Sequence[tuple[Refined, Tensor]], shots: int) -> Tensor:
     hidden = torch.cat([refined.hidden for refined, _ in lessons])
     missed = torch.cat([_missed_iou(refined, shot) for refined, shot in lessons])
     moves = torch.cat([_missed_deltas(refined, shot) for refined, shot in lessons])
+    if not len(hidden):  # shots of less than a pixel: no box lies around them
+        return hidden.new_zeros(hidden.shape[1] + 1, OUTPUTS)
     near = torch.cat([box_iou(refined.given, shot[None])[:, 0] >= NEAR_IOU for refined, shot in lessons])
     scale = hidden.square().mean().sqrt().clamp(min=1e-6)
     features = torch.cat([hidden / scale, hidden.new_ones(len(hidden), 1)], 1)

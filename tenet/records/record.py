@@ -13,7 +13,6 @@ Values are shares of 1; one that is not defined (a class without objects) is nul
 """
 
 import platform
-import subprocess
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
@@ -24,7 +23,7 @@ from typing import Any
 
 from tenet.data.files import read_json, write_json
 from tenet.errors import DataError
-from tenet.version import __version__
+from tenet.version import __version__, clone_says
 
 FORMAT = "tenet-record-1"
 KINDS = ("ablation", "descriptors", "evaluation", "trial")
@@ -121,16 +120,8 @@ def made_by() -> dict[str, Any]:
             told[package] = version(package)
         except PackageNotFoundError:
             continue
-    root = Path(__file__).parent.parent.parent
-    if (root / ".git").exists():
-        told["commit"] = _git(root, "rev-parse", "HEAD")
-        told["changed"] = bool(_git(root, "status", "--porcelain", "--untracked-files=no"))
+    commit = clone_says("rev-parse", "HEAD")
+    if commit is not None:
+        told["commit"] = commit
+        told["changed"] = bool(clone_says("status", "--porcelain", "--untracked-files=no"))
     return told
-
-
-def _git(root: Path, *words: str) -> str:
-    try:
-        done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=False)
-    except OSError:  # a clone on a machine without git
-        return ""
-    return done.stdout.strip()

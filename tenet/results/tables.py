@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tenet.errors import DataError, InputError, MissingExtraError
+from tenet.results.fields import number, share, side, whole
 from tenet.results.pictures import PictureResult, best_first
 
 if TYPE_CHECKING:
@@ -67,7 +68,9 @@ def from_frame(frame: "pandas.DataFrame", classes: Sequence[str] | None = None) 
     missing = [column for column in COLUMNS if column not in frame.columns]
     if missing:
         raise InputError(f"frame: expected columns {', '.join(COLUMNS)}; {missing[0]} is missing")
-    return _grouped(frame[list(COLUMNS)].to_dict("records"), classes, "frame")
+    values = frame[list(COLUMNS)].astype(object)
+    # NaN, NaT and NA alike are None, as what a CSV file leaves out.
+    return _grouped(values.where(values.notna(), None).to_dict("records"), classes, "frame")
 
 
 def _pandas() -> Any:
@@ -79,12 +82,13 @@ def _pandas() -> Any:
 
 
 def _grouped(rows: Sequence[dict[str, Any]], classes: Sequence[str] | None, name: str) -> list[PictureResult]:
-    known = tuple(sorted({str(row["class"]) for row in rows})) if classes is None else tuple(classes)
+    read = [_read(row, f"{name}, row {place}") for place, row in enumerate(rows)]
+    known = tuple(sorted({row["class"] for row in read})) if classes is None else tuple(classes)
     by_picture: dict[str, list[dict[str, Any]]] = {}
-    for number, row in enumerate(rows):
+    for place, row in enumerate(read):
         if row["class"] not in known:
-            raise DataError(f"{name}, row {number}: expected one of {', '.join(known)}; got {row['class']!r}")
-        by_picture.setdefault(str(row["picture"]), []).append(_numbers(row, f"{name}, row {number}"))
+            raise DataError(f"{name}, row {place}: expected one of {', '.join(known)}; got {row['class']!r}")
+        by_picture.setdefault(row["picture"], []).append(row)
     found = []
     for picture, own in by_picture.items():
         labels = [known.index(row["class"]) for row in own]
@@ -96,12 +100,19 @@ def _grouped(rows: Sequence[dict[str, Any]], classes: Sequence[str] | None, name
     return found
 
 
-def _numbers(row: dict[str, Any], where: str) -> dict[str, Any]:
-    """The row with numbers in the place of text."""
-    try:
-        whole = {field: int(row[field]) for field in ("width", "height", "shot")}
-        return {**row, **whole, **{field: float(row[field]) for field in ("score", *_CORNERS)}}
-    except (TypeError, ValueError):
-        raise DataError(
-            f"{where}: expected numbers in the columns but picture and class, got {row}"
-        ) from None
+def _read(row: dict[str, Any], where: str) -> dict[str, Any]:
+    """The row with text as picture and class, and numbers in the other columns."""
+    return {
+        **{field: _text(row[field], where, field) for field in ("picture", "class")},
+        **{field: side(row[field], where, field) for field in ("width", "height")},
+        "score": share(row["score"], where, "score"),
+        **{corner: number(row[corner], where, corner) for corner in _CORNERS},
+        "shot": whole(row["shot"], where, "shot"),
+    }
+
+
+def _text(value: Any, where: str, field: str) -> str:
+    """A name; pandas makes numbers of names such as `7`."""
+    if value is None:
+        raise DataError(f"{where}: expected a name as {field}, got none")
+    return str(value)

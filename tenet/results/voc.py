@@ -5,6 +5,7 @@ from xml.etree import ElementTree  # only to build; files are parsed by defusedx
 
 from tenet.data.voc import annotation, object_box, parse_xml_bytes, xml_text
 from tenet.errors import DataError
+from tenet.results.fields import number, share, side
 from tenet.results.pictures import PictureResult, as_dataset, best_first
 
 
@@ -29,16 +30,19 @@ def from_voc(text: str, classes: Sequence[str] | None = None, name: str = "VOC X
     for row, said in enumerate(names):
         if not said or said not in known:
             raise DataError(f"{name}, object {row}: expected one of {', '.join(known)}; got {said!r}")
-    width, height = (_number(root.findtext(f"size/{side}"), name, side) for side in ("width", "height"))
-    boxes = [object_box(item) for item in objects]
-    scores = [_number(item.findtext("score") or "1", name, "score") for item in objects]
+    width, height = (side(root.findtext(f"size/{way}"), name, way) for way in ("width", "height"))
+    boxes = [_box(item, f"{name}, object {row}") for row, item in enumerate(objects)]
+    scores = [
+        share(item.findtext("score") or "1", f"{name}, object {row}", "score")
+        for row, item in enumerate(objects)
+    ]
     labels = [known.index(said) for said in names]
     found = best_first(boxes, scores, labels, [0] * len(boxes), known)
-    return PictureResult((root.findtext("filename") or "").strip(), int(width), int(height), found)
+    return PictureResult((root.findtext("filename") or "").strip(), width, height, found)
 
 
-def _number(text: str | None, name: str, field: str) -> float:
-    try:
-        return float(text or "")
-    except ValueError:
-        raise DataError(f"{name}: expected a number as {field}, got {text!r}") from None
+def _box(item: ElementTree.Element, where: str) -> tuple[float, float, float, float]:
+    """`object_box`, of which each edge must be there."""
+    for edge in ("xmin", "ymin", "xmax", "ymax"):
+        number(item.findtext(f"bndbox/{edge}"), where, edge)
+    return object_box(item)

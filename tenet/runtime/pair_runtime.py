@@ -103,18 +103,17 @@ def side_by_side(
     features: tuple[ClassFeatures, ClassFeatures], widths: "tuple[Widths, Widths]"
 ) -> ClassFeatures:
     """Features (Z, c, …) of two networks → (Z, c₁ + c₂, …), and what each learned in closed form, one after
-    the other; zeros for what only one has learned."""
+    the other; as many parts of zeros for what only one has learned."""
     psi_rpn, psi, phi, raw = (
         np.concatenate([getattr(own, name) for own in features], 1)
         for name in ("psi_rpn", "psi", "phi", "raw")
     )
     learned = None
-    if any(own.closed_form is not None for own in features):
+    pairs = [(own.closed_form, width.learned) for own, width in zip(features, widths, strict=True)]
+    if any(own is not None for own, _ in pairs):
+        parts = next(lengths.index(len(own)) for own, lengths in pairs if own is not None)
         learned = np.concatenate(
-            [
-                np.zeros(width.learned[-1], np.float32) if own.closed_form is None else own.closed_form
-                for own, width in zip(features, widths, strict=True)
-            ]
+            [np.zeros(lengths[parts], np.float32) if own is None else own for own, lengths in pairs]
         )
     return ClassFeatures(psi_rpn, psi, phi, raw, learned, _better_ranks(features[0].ranks, features[1].ranks))
 

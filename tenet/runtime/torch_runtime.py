@@ -27,6 +27,9 @@ from tenet.runtime.protocol import Picture
 from tenet.settings import to_table
 from tenet.structures import ClassFeatures, Detections, Explanation, Shot
 
+FOLDS = 5
+"""A shot's rank is that by what the others teach; of more shots, by what those of the other folds do."""
+
 
 class Widths(NamedTuple):
     """Lengths of a class's features: ψ (d) and φ (2d, region, region), raw, and those that what it learned in
@@ -127,14 +130,22 @@ class TorchRuntime:
             return self._learn_from_bare(shots, features), ranks
         images = self.encode_images([scene.picture for scene in scenes])
         cells = [self.detector.cells(image, features) for image in images]
-        for number, scene in enumerate(scenes):
-            for place, row in enumerate(scene.rows):
-                without = _leave_out(scenes, number, place)
-                kept = [(own, boxes) for own, boxes in zip(cells, without, strict=True) if len(boxes)]
-                weights = self._fit(kept) if kept else None
+        for fold in range(FOLDS):
+            left = [[row % FOLDS == fold for row in scene.rows] for scene in scenes]
+            kept = [
+                (own, scene.boxes[~torch.tensor(out)])
+                for own, scene, out in zip(cells, scenes, left, strict=True)
+                if not all(out)
+            ]
+            weights = self._fit(kept) if kept and any(map(any, left)) else None
+            for number, (scene, out) in enumerate(zip(scenes, left, strict=True)):
+                if not any(out):
+                    continue
                 boxes = ranked_boxes(cells[number], weights)
                 alike = self._looks_alike(images[number], boxes, features)
-                ranks[row] = covering_rank(boxes, alike, scene.boxes[place])
+                for row, box, tested in zip(scene.rows, scene.boxes, out, strict=True):
+                    if tested:
+                        ranks[row] = covering_rank(boxes, alike, box)
         shown = [scene.boxes for scene in scenes]
         return self.detector.fit_objectness(images, shown, features, cells=cells), ranks
 
@@ -186,13 +197,6 @@ def _scenes(shots: Sequence[Shot]) -> list[_Scene]:
         assert picture is not None
         found.append(_Scene(picture, own, torch.from_numpy(np.stack(boxes))))
     return found
-
-
-def _leave_out(scenes: list[_Scene], number: int, place: int) -> list[Tensor]:
-    """Every scene's boxes without one of them."""
-    out = [scene.boxes for scene in scenes]
-    keep = torch.arange(len(out[number])) != place
-    return [*out[:number], out[number][keep], *out[number + 1 :]]
 
 
 def fingerprint(detector: TENET) -> str:

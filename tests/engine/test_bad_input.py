@@ -14,10 +14,12 @@ from tiny_runs import TINY, same_parameters, tiny_recipe, train, write_recipe
 
 from tenet.cli import main
 from tenet.data.formats import read_dataset
+from tenet.data.yolo import write_yolo
 from tenet.engine import jobs
 from tenet.engine.batch import episode_losses
+from tenet.engine.checkpoint import versions
 from tenet.engine.optim import build_optimizer, learning_rate
-from tenet.errors import ConfigError, TrainingError
+from tenet.errors import ConfigError, DataError, TrainingError
 from tenet.models.build import build_detector
 from tenet.models.detector import TENET, Losses
 from tenet.recipe import OptimConfig
@@ -66,6 +68,52 @@ def test_a_picture_of_the_test_side_is_refused(
     words += [word for change in sets for word in ("--set", change)]
     assert main([str(word) for word in words]) == 1
     assert "expected training and test apart" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("split", ["", "fsod"])
+def test_a_picture_of_the_test_side_is_refused_without_a_split(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], split: str
+) -> None:
+    recipe = write_recipe(tmp_path, tiny_recipe())
+    words = ["train", recipe, "--data-root", root, "--out", tmp_path / "x", "--set", f"data.split={split}"]
+    words += ["--set", 'evaluate.test=["annotations.json"]']
+    assert main([str(word) for word in words]) == 1
+    error = capsys.readouterr().err
+    assert "expected training and test apart, but picture" in error
+
+
+def test_a_picture_of_the_test_part_is_refused(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Parts of one folder that share a picture."""
+    dataset = read_dataset(root / "annotations.json")
+    for part in ("train", "test"):
+        write_yolo(dataset, root / "export" / part)
+    recipe = write_recipe(tmp_path, tiny_recipe())
+    sets = ('data.train=["export:train"]', 'evaluate.test=["export:test"]')
+    words = ["train", recipe, "--data-root", root, "--out", tmp_path / "x"]
+    words += [word for change in sets for word in ("--set", change)]
+    (root / "export" / "data.yaml").write_text((root / "export" / "train" / "data.yaml").read_text())
+    assert main([str(word) for word in words]) == 1
+    assert "expected training and test apart, but picture" in capsys.readouterr().err
+
+
+def test_a_class_without_a_box_is_no_hindrance(root: Path, tmp_path: Path) -> None:
+    """As exports of annotation tools have one; it is no way either."""
+    document = json.loads((root / "annotations.json").read_text())
+    document["categories"].insert(0, {"id": 99, "name": "nothing"})
+    (root / "with_empty.json").write_text(json.dumps(document))
+    recipe = tiny_recipe(iterations=1)
+    recipe = replace(recipe, data=replace(recipe.data, train=("with_empty.json",)))
+    train(recipe, root, tmp_path / "run")
+    many = replace(recipe, episodes=replace(recipe.episodes, ways=len(document["categories"])))
+    with pytest.raises(DataError, match=r"set episodes.ways lower"):
+        train(many, root, tmp_path / "many")
+
+
+def test_a_clone_on_a_machine_without_git(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert versions().get("commit", "") == ""
 
 
 def test_a_loss_that_is_not_finite_stops_the_run(

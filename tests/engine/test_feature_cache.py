@@ -180,6 +180,9 @@ def test_a_short_run_needs_few_views(dataset: Dataset) -> None:
     assert 3 <= len(few) <= 3 * (1 + 2 * 2)
     assert set(few) <= set(views.all_views())
     assert len(views.views_of(10**6)) == len(views.all_views())
+    for episodes in (3, 10**6):
+        alone = views.views_of(episodes, with_shots=False)
+        assert alone == [view for view in views.views_of(episodes) if view.box < 0]
 
 
 def test_variants_of_one_encoder_share_a_cache(dataset: Dataset) -> None:

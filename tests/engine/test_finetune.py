@@ -271,6 +271,23 @@ def test_what_was_learned_is_no_start_for_a_split_that_has_it_novel(
         start_from(detector, str(out), [dataset.classes[0]])
 
 
+def test_what_was_learned_twice_is_known_of_both(
+    trained: Path, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Fine-tuned on one class and then on another: the run has learned both, and its evaluation says so."""
+    one, two = read_dataset(root / "annotations.json").classes[:2]
+    start = trained
+    for name, out in ((one, tmp_path / "one"), (two, tmp_path / "two")):
+        words = ["finetune", start, "--data", root / "annotations.json", "--classes", name, "--shots", 2]
+        assert main([*map(str, words), "--out", str(out), *FAST]) == 0
+        start = out
+    assert load(find(start)).split["learned"] == sorted([one, two])
+    capsys.readouterr()
+    words = ["evaluate", start, "--data", root / "annotations.json", "--shots", 1, "--seeds", 0, "--limit", 2]
+    assert main([*map(str, words), "--workers", "0"]) in (0, 1)
+    assert "was fine-tuned on" in capsys.readouterr().err
+
+
 def test_a_class_of_small_boxes_is_told(
     trained: Path, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,6 +12,7 @@ from tenet.cli import main
 from tenet.engine.checkpoint import find, load, restore_detector
 from tenet.engine.pack import mean_with_start, with_settings
 from tenet.errors import ConfigError, WeightsError
+from tenet.models.detector import UNDER_BOXES
 from tenet.predictor import Tenet
 from tenet.structures import Shot
 
@@ -99,3 +100,22 @@ def test_settings_without_parameters_can_be_changed(packed: tuple[Path, Path]) -
     assert with_settings(checkpoint, []).recipe == checkpoint.recipe
     with pytest.raises(ConfigError, match="objectnes"):
         with_settings(checkpoint, ["model.head.objectnes_power=0.125"])
+
+
+def test_what_a_run_did_not_take_over_stays_as_it_was_learned(
+    packed: tuple[Path, Path], root: Path, tmp_path: Path
+) -> None:
+    """Of relations alone the start's relation head is no part of the mean, and nothing random is."""
+    recipe = load(find(packed[0])).recipe
+    settings = {"start": str(packed[0]), "learn": "relations", "lr": 0.01}
+    train(replace(recipe, train=replace(recipe.train, **settings)), root, tmp_path / "run")
+    end = load(find(tmp_path / "run"))
+    learned = restore_detector(end).state_dict()
+    means = []
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        means.append(restore_detector(mean_with_start(end, 0.6)).state_dict())
+    for name, tensor in learned.items():
+        assert torch.equal(means[0][name], means[1][name])
+        if not name.startswith(UNDER_BOXES):
+            assert torch.equal(means[0][name], tensor), name
