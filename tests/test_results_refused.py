@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tenet.errors import DataError
-from tenet.results import from_csv, from_frame, from_voc
+from tenet.results import from_csv, from_frame, from_voc, from_yolo
 from tenet.results.tables import COLUMNS
 
 ROW: dict[str, Any] = dict(zip(COLUMNS, ("a.jpg", 90, 80, "cat", 0.5, 1, 2, 30, 40, 3), strict=True))
@@ -127,3 +127,9 @@ def test_the_ends_of_the_scores_are_read(score: Any) -> None:
     last = 1 if score is None else float(score)
     assert sorted(from_voc(annotation({}, score=score)).detections.scores) == sorted([0.5, last])
     assert sorted(from_csv(table(score=last))[0].detections.scores) == sorted([0.5, last])
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "1e39"])
+def test_a_line_of_yolo_without_a_box(number: str) -> None:
+    with pytest.raises(DataError, match=r"a\.txt, line 2: expected `class x y width height score`"):
+        from_yolo(f"0 .5 .5 .2 .2 .9\n0 .5 {number} .2 .2 .9\n", 90, 80, ["cat"], "a.txt")

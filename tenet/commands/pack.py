@@ -42,13 +42,17 @@ def run(args: argparse.Namespace) -> int:
     from tenet.engine.checkpoint import find, load
     from tenet.engine.meta_train import episode_source
     from tenet.engine.pack import mean_with_start, pack, with_settings
+    from tenet.errors import DataError
     from tenet.recipe import data_root
 
     checkpoint = load(find(args.run_folder))
     if args.share != 1:
         checkpoint = mean_with_start(checkpoint, args.share)
     checkpoint = with_settings(checkpoint, args.overrides)
-    source = None if args.no_data else episode_source(checkpoint.recipe, data_root(args.data_root))[0]
+    try:
+        source = None if args.no_data else episode_source(checkpoint.recipe, data_root(args.data_root))[0]
+    except DataError as error:
+        raise DataError(f"{error}; or --no-data, which leaves what surrounds things as it is") from error
     path = pack(checkpoint, args.out, source)
     size = path.with_suffix(".safetensors").stat().st_size
     print(f"{path}: {checkpoint.step} steps of {checkpoint.recipe.name}, {size / 1e6:.1f} MB of weights")

@@ -1,6 +1,10 @@
 """YOLO text: `class x y width height score` on a line, in shares of the picture, (x, y) the centre."""
 
 from collections.abc import Sequence
+from math import isnan
+from typing import TypeGuard
+
+import numpy as np
 
 from tenet.data.yolo import format_line, parse_line
 from tenet.errors import DataError
@@ -32,7 +36,7 @@ def from_yolo(
         scored = len(words) % 2 == 0
         box, label = parse_line(" ".join(words[:-1] if scored else words), width, height)
         score = _score(words[-1]) if scored else 1.0
-        if box is None or score is None or not 0 <= label < len(classes):
+        if not _is_box(box) or score is None or not 0 <= label < len(classes):
             raise DataError(
                 f"{name}, line {number}: expected `class x y width height score` with a class from 0 to "
                 f"{len(classes) - 1}, got {line[:60]!r}"
@@ -41,6 +45,11 @@ def from_yolo(
         scores.append(score)
         labels.append(label)
     return best_first(boxes, scores, labels, [0] * len(boxes), classes)
+
+
+def _is_box(box: Sequence[float] | None) -> TypeGuard[Sequence[float]]:
+    """Whether a line had a box, of numbers that float32 can hold."""
+    return box is not None and max(map(abs, box)) <= float(np.finfo(np.float32).max) and not any(map(isnan, box))
 
 
 def _score(word: str) -> float | None:
