@@ -13,13 +13,18 @@ from tenet.errors import DataError
 _MOST = float(np.finfo(np.float32).max)  # boxes are kept as float32, where more is infinity
 
 
+def finite(value: float) -> bool:
+    """Whether it is a number that a box can hold; NaN is none."""
+    return abs(value) <= _MOST
+
+
 def number(value: Any, where: str, field: str) -> float:
     """A finite number."""
     try:
         found = float(value)
     except (TypeError, ValueError, OverflowError):
         found = math.nan
-    if not abs(found) <= _MOST:  # NaN as well
+    if not finite(found):
         raise DataError(f"{where}: expected a finite number as {field}, got {value!r:.60}")
     return found
 

@@ -1,13 +1,11 @@
 """YOLO text: `class x y width height score` on a line, in shares of the picture, (x, y) the centre."""
 
 from collections.abc import Sequence
-from math import isnan
 from typing import TypeGuard
-
-import numpy as np
 
 from tenet.data.yolo import format_line, parse_line
 from tenet.errors import DataError
+from tenet.results.fields import finite
 from tenet.results.pictures import best_first
 from tenet.structures import Detections
 
@@ -49,7 +47,7 @@ def from_yolo(
 
 def _is_box(box: Sequence[float] | None) -> TypeGuard[Sequence[float]]:
     """Whether a line had a box, of numbers that float32 can hold."""
-    return box is not None and max(map(abs, box)) <= float(np.finfo(np.float32).max) and not any(map(isnan, box))
+    return box is not None and all(map(finite, box))
 
 
 def _score(word: str) -> float | None:
