@@ -171,6 +171,20 @@ def test_many_shots_are_left_out_by_folds(monkeypatch: pytest.MonkeyPatch) -> No
     assert (features.ranks >= 0).all()
 
 
+def test_crops_among_the_shots_change_no_fold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two shots with their pictures are left out one by one, wherever they stand among crops."""
+    fits: list[int] = []
+    kept = torch_runtime.fit_cells
+    monkeypatch.setattr(
+        torch_runtime,
+        "fit_cells",
+        lambda cells, shots, *rest: fits.append(len(cells)) or kept(cells, shots, *rest),
+    )
+    shown, crops = make_shots(True)[:2], [*make_shots(False), make_shots(False)[0]]
+    make_runtime().encode_shots([shown[0], *crops, shown[1]])
+    assert fits == [1, 1]
+
+
 def test_a_shot_of_less_than_a_pixel_teaches_no_boxes() -> None:
     """A thin line in a large picture: no box lies around it, and the class is registered all the same."""
     config = replace(CONFIG, box_quality=replace(CONFIG.box_quality, enabled=True, fitted=True))

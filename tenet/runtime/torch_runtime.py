@@ -130,14 +130,16 @@ class TorchRuntime:
             return self._learn_from_bare(shots, features), ranks
         images = self.encode_images([scene.picture for scene in scenes])
         cells = [self.detector.cells(image, features) for image in images]
-        for fold in range(FOLDS):
-            left = [[row % FOLDS == fold for row in scene.rows] for scene in scenes]
+        rows = [row for scene in scenes for row in scene.rows]
+        fold_of = {row: place % FOLDS for place, row in enumerate(rows)}
+        for fold in range(min(FOLDS, len(rows))):
+            left = [[fold_of[row] == fold for row in scene.rows] for scene in scenes]
             kept = [
                 (own, scene.boxes[~torch.tensor(out)])
                 for own, scene, out in zip(cells, scenes, left, strict=True)
                 if not all(out)
             ]
-            weights = self._fit(kept) if kept and any(map(any, left)) else None
+            weights = self._fit(kept) if kept else None
             for number, (scene, out) in enumerate(zip(scenes, left, strict=True)):
                 if not any(out):
                     continue
